@@ -5,10 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
+#include <stoker/callback.hpp>
 #include <stoker/order.hpp>
 #include <stoker/state.hpp>
 
@@ -59,8 +59,8 @@ struct PrefetcherOptions {
     std::optional<std::uint64_t> epochs{};  ///< Epochs of the plan, counted from epoch 0. Unset: endless (a generator without restart: 1).
     std::optional<State> resume{};          ///< Where to go on.
     Elastic elastic = Elastic::refuse;    ///< Whether `resume` and `seek` accept other ranks and another batch size.
-    std::function<void(std::size_t worker)> on_worker_start{};  ///< On each loader thread, before its first sample. May throw.
-    std::function<void(const Event&)> on_event{};               ///< From any thread, with no lock held; must not throw.
+    Callback<std::size_t> on_worker_start{};  ///< On each loader thread, before its first sample. May throw.
+    Callback<const Event&> on_event{};               ///< From any thread, with no lock held; must not throw.
 };
 
 }  // namespace v0

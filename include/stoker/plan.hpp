@@ -9,7 +9,6 @@
 /// can go on exactly. With Split::contiguous a base says that each rank has taken base / ranks entries of its own part.
 #pragma once
 
-#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <utility>
@@ -20,6 +19,13 @@
 
 namespace stoker {
 inline namespace v0 {
+
+namespace detail {
+
+/// std::min, without the cost of including <algorithm>.
+[[nodiscard]] constexpr std::uint64_t lesser(std::uint64_t a, std::uint64_t b) noexcept { return a < b ? a : b; }
+
+}  // namespace detail
 
 /// What a plan is made of. Nothing is checked here; options are, where they are given.
 struct PlanSpec {
@@ -48,7 +54,7 @@ class EpochPlan {
     [[nodiscard]] std::uint64_t batch_rows(std::uint64_t k) const noexcept {
         assert(k < batches_);
         const detail::Wide start = detail::Wide{k} * batch_size_;
-        return start >= entries_ ? 0 : std::min(batch_size_, entries_ - static_cast<std::uint64_t>(start));
+        return start >= entries_ ? 0 : detail::lesser(batch_size_, entries_ - static_cast<std::uint64_t>(start));
     }
 
     /// The position of entry `row` < batch_rows(k) of this rank's `k`-th batch from the base.
@@ -110,7 +116,7 @@ class Plan {
     [[nodiscard]] EpochPlan epoch(std::uint64_t number, std::uint64_t base = 0) const noexcept {
         EpochPlan plan;
         plan.samples_ = samples_;
-        plan.base_ = base = std::min(base, samples_);
+        plan.base_ = base = detail::lesser(base, samples_);
         plan.batch_size_ = spec_.batch_size;
         plan.ranks_ = spec_.ranks;
         plan.subset_ = spec_.order.subset_ids();
@@ -124,7 +130,7 @@ class Plan {
         if (base == samples_) {
             // Nothing is left; for contiguous parts of unequal size base / ranks would say otherwise.
         } else if (spec_.split == Split::striped) {
-            plan.first_ = base + std::min(spec_.rank, left);
+            plan.first_ = base + detail::lesser(spec_.rank, left);
             plan.step_ = spec_.ranks;
             plan.entries_ = spec_.rank < left ? (left - 1 - spec_.rank) / spec_.ranks + 1 : 0;
             least = left / spec_.ranks;
@@ -133,8 +139,8 @@ class Plan {
             const std::uint64_t taken = base / spec_.ranks;
             const std::uint64_t begin = part_begin(spec_.rank);
             const std::uint64_t size = part_begin(spec_.rank + 1) - begin;
-            plan.first_ = begin + std::min(taken, size);
-            plan.entries_ = size - std::min(taken, size);
+            plan.first_ = begin + detail::lesser(taken, size);
+            plan.entries_ = size - detail::lesser(taken, size);
             least = samples_ / spec_.ranks - taken;
             most = (samples_ - 1) / spec_.ranks + 1 - taken;
         }

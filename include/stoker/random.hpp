@@ -11,7 +11,6 @@
 #include <array>
 #include <bit>
 #include <cassert>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -142,13 +141,13 @@ class Random {
     [[nodiscard]] double uniform(double low, double high) noexcept {
         const double width = detail::unfused(high - low);
         const double value = low + detail::unfused(width * uniform());
-        return value < high ? value : std::nextafter(high, low);  // rounding may have reached `high`
+        return value < high ? value : __builtin_nextafter(high, low);  // rounding may have reached `high`
     }
 
     /// True with probability `probability`; never for 0 or less, always for 1 or more. One draw.
     [[nodiscard]] bool chance(double probability) noexcept { return uniform() < probability; }
 
-    /// Normally distributed with mean 0 and standard deviation 1. 1.27 draws on average; about 40 ns.
+    /// Normally distributed with mean 0 and standard deviation 1. 1.27 draws on average; about 70 ns.
     /// Method: G. Marsaglia and T. A. Bray, "A convenient method for generating normal variables", SIAM Review 6
     /// (1964), on a grid of 2^32 by 2^32 points.
     [[nodiscard]] double normal() noexcept {
@@ -161,7 +160,7 @@ class Random {
                                         static_cast<detail::Wide>(y * detail::SignedWide{y});
             if ((square >> 64) == 0) {
                 const auto s = static_cast<std::uint64_t>(square);  // x^2 + y^2 < 1, in units of 2^-64
-                const double factor = std::sqrt(2.0 * detail::minus_log(s) / static_cast<double>(s));
+                const double factor = __builtin_sqrt(2.0 * detail::minus_log(s) / static_cast<double>(s));
                 return detail::unfused(static_cast<double>(x) * factor);
             }
         }
@@ -176,13 +175,12 @@ class Random {
 /// A random bijection of 0 .. n - 1, computed and not stored: a shuffle of any size in O(1) memory.
 ///
 /// For n up to 64 the permutation is drawn exactly (R. Durstenfeld, "Algorithm 235", CACM 7 (1964)): all n! are equally
-/// likely over the keys, as far as 64-bit seeds go. Above, it is a keyed bijection: 10 rounds of a generalised Feistel
-/// network (J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002: modular addition on two
-/// digits, and cycle walking) on a domain that is larger than n by less than sqrt(n), so that one walk is nearly always
-/// enough.
+/// likely over the keys. Above, it is a keyed bijection: 10 rounds of a generalised Feistel network (J. Black and
+/// P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002: two digits, modular addition, cycle walking) on a
+/// domain that is larger than n by less than sqrt(2n), so that one pass is nearly always enough.
 ///
-/// Cost: making one is well below 1 us, 104 bytes, no heap; an index about 40 ns at any n. A value; calls
-/// are const and may come from many threads.
+/// Cost: making one takes 0.1 to 0.2 us (up to 0.5 us for n up to 64), 104 bytes, no heap; an index about 40 ns at any
+/// n. A value; const calls may come from many threads.
 class Permutation {
   public:
     /// Of the one number 0.

@@ -116,7 +116,7 @@ class BatchContext {
   public:
     BatchContext(std::uint64_t epoch, std::uint64_t batch, std::uint64_t position, std::uint64_t seed,
                  std::span<std::uint64_t> sample_ids, std::span<const std::uint64_t> positions, WorkerContext& worker,
-                 void (*permute)(void*, std::span<const std::size_t>), void* permute_target) noexcept
+                 void (*permute_rows)(void*, std::span<const std::size_t>), void* permute_target) noexcept
         : epoch_{epoch},
           batch_{batch},
           position_{position},
@@ -125,7 +125,7 @@ class BatchContext {
           positions_{positions},
           random_{seed, epoch, position, RandomStream::batch},
           worker_{&worker},
-          permute_{permute},
+          permute_{permute_rows},
           permute_target_{permute_target} {}
 
     /// Rows: for `finish` those that survived, for `fill_batch` the plan's entries.

@@ -3,15 +3,12 @@
 /// Where a run stands, as a short text that another run can go on from.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <stoker/error.hpp>
 #include <stoker/order.hpp>
@@ -53,12 +50,12 @@ struct State {
 
 namespace detail {
 
-constexpr std::string_view state_title = "stoker-state";
-constexpr std::array<std::string_view, 2> split_names{"striped", "contiguous"};
-constexpr std::array<std::string_view, 3> last_batch_names{"keep", "drop", "pad"};
-constexpr std::array<std::string_view, 2> rank_batches_names{"as_they_fall", "equal"};
-constexpr std::array<std::string_view, 2> order_names{"sequential", "shuffled"};
-constexpr std::array<std::string_view, 2> same_every_epoch_names{"no", "yes"};
+inline constexpr std::string_view state_title = "stoker-state";
+inline constexpr std::array<std::string_view, 2> split_names{"striped", "contiguous"};
+inline constexpr std::array<std::string_view, 3> last_batch_names{"keep", "drop", "pad"};
+inline constexpr std::array<std::string_view, 2> rank_batches_names{"as_they_fall", "equal"};
+inline constexpr std::array<std::string_view, 2> order_names{"sequential", "shuffled"};
+inline constexpr std::array<std::string_view, 2> same_every_epoch_names{"no", "yes"};
 
 /// The name of an enumerator, or its number where a cast made one that there is not.
 template <std::size_t count, class T>
@@ -134,10 +131,17 @@ class StateReader {
     [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
 
   private:
-    [[nodiscard]] static std::uint64_t number(std::string_view name, std::string_view text, int base) {
+    [[nodiscard]] static std::uint64_t number(std::string_view name, std::string_view text, unsigned base) {
         std::uint64_t result = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result, base);
-        if (error != std::errc{} || end != text.data() + text.size()) {
+        bool is_number = !text.empty();
+        for (const char c : text) {
+            const unsigned digit = c >= '0' && c <= '9' ? static_cast<unsigned>(c - '0')
+                                   : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
+                                                          : 16;
+            is_number = is_number && digit < base && !__builtin_mul_overflow(result, base, &result) &&
+                        !__builtin_add_overflow(result, digit, &result);
+        }
+        if (!is_number) {
             fail(std::string{name},
                  std::string{name} + " is \"" + printable(text) + "\", which is no number from 0 to 2^64 - 1");
         }
@@ -204,7 +208,10 @@ inline State State::parse(std::string_view text) {
     if (text.substr(0, text.find(' ')) != detail::state_title) {
         StateReader::fail("text", "it does not begin with \"" + std::string{detail::state_title} + "\"");
     }
-    StateReader reader{text.substr(std::min(text.size(), detail::state_title.size() + 1))};
+    if (text == detail::state_title) {
+        StateReader::fail("text", "it ends behind its title");
+    }
+    StateReader reader{text.substr(detail::state_title.size() + 1)};
     State state;
     state.version = reader.number("version");
     if (state.version != 1) {  // what follows may be anything

@@ -45,7 +45,8 @@ struct ImageFolderOptions {
 namespace detail {
 
 /// 64-bit FNV-1a (Fowler, Noll, Vo), continued from `hash`.
-[[nodiscard]] inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325ull) noexcept {
+[[nodiscard]] inline std::uint64_t name_hash(std::string_view bytes,
+                                             std::uint64_t hash = 0xcbf29ce484222325ull) noexcept {
     for (const char c : bytes) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
     }
@@ -289,7 +290,7 @@ class ImageFolder {
             std::sort(order.begin(), order.end(),
                       [this](std::size_t a, std::size_t b) { return classes[a] + '/' < classes[b] + '/'; });
             offsets.push_back(0);
-            std::uint64_t hash = detail::fnv1a("stoker::ImageFolder");
+            std::uint64_t hash = detail::name_hash("stoker::ImageFolder");
             for (const std::size_t number : order) {
                 const std::string packed = std::move(found[number]);
                 for (std::size_t begin = 0; begin < packed.size();) {
@@ -297,10 +298,10 @@ class ImageFolder {
                     names.append(packed, begin, end - begin);
                     offsets.push_back(names.size());
                     labels.push_back(static_cast<std::int32_t>(number));
-                    hash = detail::fnv1a(std::string_view{packed}.substr(begin, end - begin + 1), hash);
+                    hash = detail::name_hash(std::string_view{packed}.substr(begin, end - begin + 1), hash);
                     begin = end + 1;
                 }
-                hash = detail::fnv1a(classes[number] + "/" + std::to_string(number) + "/", hash);
+                hash = detail::name_hash(classes[number] + "/" + std::to_string(number) + "/", hash);
             }
             fingerprint = hash;
             if (labels.empty()) {

@@ -29,9 +29,9 @@ class PathList {
                               std::to_string(labels.size()) + " labels: allowed is one label per path, or none"};
         }
         auto list = std::make_shared<List>();
-        list->fingerprint = detail::fnv1a("stoker::PathList");
+        list->fingerprint = detail::name_hash("stoker::PathList");
         for (std::size_t i = 0; i < paths.size(); ++i) {
-            list->fingerprint = detail::fnv1a(
+            list->fingerprint = detail::name_hash(
                 paths[i] + '\0' + (labels.empty() ? "" : std::to_string(labels[i])) + '\0', list->fingerprint);
         }
         list->paths = std::move(paths);

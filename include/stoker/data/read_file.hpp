@@ -105,7 +105,7 @@ class Descriptor {
 template <class AfterSize>
 void read_file_hooked(const std::string& path, ByteBuffer& buffer, std::uint64_t max_bytes, AfterSize after_size) {
     if (path.find('\0') != std::string::npos) {
-        throw read_error(path, "the path holds a zero byte", "");
+        throw DataError{ErrorKind::io, "cannot read a file whose path holds a zero byte: \"" + path + "\"", path};
     }
     // O_NONBLOCK: a named pipe without a writer must not hold us up. It changes nothing for regular files.
     int number = -1;

@@ -1379,13 +1379,13 @@ class Core {
 
     void finish(Worker& worker, HostSlot& slot) {
         BatchInfo& info = slot.record.info;
-        struct Target {
+        struct Rows {
             Core* core;
             Worker* worker;
             HostSlot* slot;
         } target{this, &worker, &slot};
         const auto permute = [](void* self, std::span<const std::size_t> order) {
-            const Target& t = *static_cast<Target*>(self);
+            const Rows& t = *static_cast<Rows*>(self);
             std::vector<std::uint64_t>& ids = t.slot->record.info.ids_;
             t.worker->ids.assign(ids.begin(), ids.end());
             for (std::size_t i = 0; i < order.size(); ++i) {

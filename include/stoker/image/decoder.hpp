@@ -251,6 +251,7 @@ class DecodeHeap {
             }
             blocks_.push_back({::operator new(size), size, 0});
             bytes_ += size;
+            peak_bytes_ = peak_bytes_ < bytes_ ? bytes_ : peak_bytes_;
             best = &blocks_.back();
         }
         best->in_use = size;
@@ -277,6 +278,8 @@ class DecodeHeap {
     }
     /// Bytes of all blocks, in use or kept.
     [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_; }
+    /// The most that size_bytes() ever was.
+    [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_bytes_; }
 
     /// For tests: the allocation of a decode, counted from 1, that fails; 0 for none.
     std::size_t fail_at = 0;
@@ -306,6 +309,7 @@ class DecodeHeap {
 
     std::vector<Block> blocks_;
     std::size_t bytes_ = 0;
+    std::size_t peak_bytes_ = 0;
     std::size_t used_ = 0;
     std::uint64_t limit_ = 0;
     std::size_t calls_ = 0;
