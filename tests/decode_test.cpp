@@ -83,6 +83,8 @@ struct Measured {
         source.fill(row, file, sample);
     }
 };
+template <class Source>
+Measured(Source, ScratchLedger*) -> Measured<Source>;  // clang 16 deduces none for an aggregate
 
 /// ID(n) in one class folder, with names that sort by number.
 void write_id(const TemporaryFolder& folder, std::uint32_t n) {

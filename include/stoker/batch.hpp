@@ -102,8 +102,8 @@ concept TensorBatch = std::default_initializable<B> && std::copyable<B> && requi
                       detail::all_fields<std::remove_cvref_t<decltype(BatchTraits<B>::fields)>>;
 
 /// Sample shapes and capacities of a batch's fields; the element types are in the fields' own types.
-/// `Layout<B>{}.shape(&B::images, {224, 224, 3}).capacity(&B::boxes, 1000, {4})`. A `Tensor<T, 1>` (one number per sample)
-/// needs no entry.
+/// `Layout<B>{}.shape(&B::images, {224, 224, 3}).capacity(&B::boxes, 1000, {4})`. A `Tensor<T, 1>` (one number per
+/// sample) needs no entry.
 template <TensorBatch B>
 class Layout {
   public:
@@ -179,7 +179,8 @@ class RaggedRow {
     /// Makes room for `items` items and returns them, to be written whole; what was there before is forgotten.
     /// Rows share the field's capacity and have room in row order until it is used up: which rows fail depends on the
     /// sizes alone. Thread-safe against the other rows. Not calling it leaves the row with 0 items.
-    /// @throws DataError  (capacity) there cannot be that much room for this row.
+    /// @throws DataError  (capacity) more items than the whole field holds. A row that finds no room beside the rows
+    /// before it fails when the batch is put together.
     [[nodiscard]] Tensor<T, Rank> resize(std::size_t items) const {
         typename Tensor<T, Rank>::Shape shape{};
         shape[0] = items;
@@ -291,9 +292,9 @@ template <TensorBatch B, auto... Members>
 
 /// The batch for classifying pictures.
 struct ImageBatch {
-    Tensor<std::uint8_t, 4> images;   ///< N x H x W x C, 8-bit, C = 3: red, green, blue.
-    Tensor<std::int32_t, 1> labels;   ///< N class numbers; -1 where the source knows none.
-    Tensor<std::uint64_t, 1> indices; ///< N sample indices in the source.
+    Tensor<std::uint8_t, 4> images;    ///< N x H x W x C, 8-bit, C = 3: red, green, blue.
+    Tensor<std::int32_t, 1> labels;    ///< N class numbers; -1 where the source knows none.
+    Tensor<std::uint64_t, 1> indices;  ///< N sample indices in the source.
 
     static constexpr auto fields =
         stoker::fields<&ImageBatch::images, &ImageBatch::labels, &ImageBatch::indices>("images", "labels", "indices");

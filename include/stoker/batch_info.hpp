@@ -22,13 +22,13 @@ class Core;
 
 /// A sample that is not in its batch, or that another one stands in for.
 struct Failure {
-    std::uint64_t index = 0;     ///< In the source.
+    std::uint64_t index = 0;  ///< In the source.
     std::uint64_t epoch = 0;
     std::uint64_t position = 0;  ///< Global position in the epoch.
     std::uint64_t batch = 0;     ///< In this rank's epoch.
     ErrorKind kind = ErrorKind::other;
-    std::string path;            ///< As far as the source or the reader named one.
-    std::string message;         ///< Of the SampleError.
+    std::string path;                          ///< As far as the source or the reader named one.
+    std::string message;                       ///< Of the SampleError.
     std::optional<std::uint64_t> replaced_by;  ///< The sample that took its place, under OnError::substitute.
 };
 

@@ -19,7 +19,8 @@ class Callback {
   public:
     Callback() = default;
     template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, Callback> && std::invocable<std::remove_cvref_t<F>&, Arguments...>)
+        requires(!std::same_as<std::remove_cvref_t<F>, Callback> &&
+                 std::invocable<std::remove_cvref_t<F>&, Arguments...>)
     Callback(F&& callable)  // NOLINT(google-explicit-constructor): options take lambdas as they are
         : callable_{std::make_shared<std::remove_cvref_t<F>>(std::forward<F>(callable))},
           call_{[](void* object, Arguments... arguments) {

@@ -13,20 +13,26 @@
 namespace stoker {
 inline namespace v0 {
 
-/// What a prefetcher asks of the place where its batches are used. A model is a movable handle; the calls below are made
-/// by the prefetcher's threads and by its consumers, never two at once on one stream, but at once on different ones.
-/// Errors are exceptions, but for the `noexcept` ones. A model that needs no copy gets no call beyond the host
+/// What a prefetcher asks of the place where its batches are used. A model is a movable handle; the calls below are
+/// made by the prefetcher's threads and by its consumers, never two at once on one stream, but at once on different
+/// ones. Errors are exceptions, but for the `noexcept` ones. A model that needs no copy gets no call beyond the host
 /// allocations. The concept may grow until 1.0.
 template <class D>
-concept DeviceModel = std::movable<D> && std::copyable<typename D::Stream> && std::equality_comparable<typename D::Stream> &&
-                      std::copyable<typename D::Event> &&
+concept DeviceModel = std::movable<D> && std::copyable<typename D::Stream> &&
+                      std::equality_comparable<typename D::Stream> && std::copyable<typename D::Event> &&
                       requires(D& device, const D& constant, void* to, const void* from, std::size_t bytes,
                                typename D::Stream stream, typename D::Event event) {
-                          { D::is_host_readable } -> std::convertible_to<bool>;  // batches may be read through `lease->`
+                          {
+                              D::is_host_readable
+                          } -> std::convertible_to<bool>;  // batches may be read through `lease->`
                           { constant.name() } -> std::convertible_to<std::string_view>;
-                          { constant.needs_copy() } -> std::same_as<bool>;  // false: batches are used where they were filled
-                          { constant.page_locked() } -> std::same_as<bool>;   // whether host memory was page-locked so far
-                          { device.bind_thread() };                           // once on each thread, before its other calls
+                          {
+                              constant.needs_copy()
+                          } -> std::same_as<bool>;  // false: batches are used where they were filled
+                          {
+                              constant.page_locked()
+                          } -> std::same_as<bool>;   // whether host memory was page-locked so far
+                          { device.bind_thread() };  // once on each thread, before its other calls
                           { device.allocate_host(bytes) } -> std::same_as<void*>;  // aligned to 256 bytes or more
                           { device.free_host(to, bytes) } noexcept;
                           { device.allocate_device(bytes) } -> std::same_as<void*>;

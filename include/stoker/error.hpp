@@ -76,12 +76,12 @@ class SampleError : public Error {
   public:
     /// Where in the plan the sample stands, and what is known of its data.
     struct Facts {
-        std::uint64_t index = 0;             ///< The sample's index in the source.
-        std::uint64_t epoch = 0;             ///< Counted from 0.
-        std::uint64_t position = 0;          ///< Global position in the epoch, over all ranks.
-        std::uint64_t batch = 0;             ///< The batch's index in this rank's epoch.
-        ErrorKind kind = ErrorKind::other;   ///< What kind of fault.
-        std::string path;                    ///< The source's `describe(index)`, or what the reader named; may be empty.
+        std::uint64_t index = 0;            ///< The sample's index in the source.
+        std::uint64_t epoch = 0;            ///< Counted from 0.
+        std::uint64_t position = 0;         ///< Global position in the epoch, over all ranks.
+        std::uint64_t batch = 0;            ///< The batch's index in this rank's epoch.
+        ErrorKind kind = ErrorKind::other;  ///< What kind of fault.
+        std::string path;                   ///< The source's `describe(index)`, or what the reader named; may be empty.
         std::optional<std::uint64_t> bytes;  ///< Size of the encoded data, where known.
     };
 

@@ -36,8 +36,7 @@ void let_go(Shared core) noexcept {
 template <class Batch, class Device = HostDevice>
 class Lease {
   public:
-    Lease(Lease&& other) noexcept
-        : core_{std::move(other.core_)}, outlet_{other.outlet_}, where_{other.where_} {}
+    Lease(Lease&& other) noexcept : core_{std::move(other.core_)}, outlet_{other.outlet_}, where_{other.where_} {}
     Lease& operator=(Lease&& other) noexcept {
         if (this != &other) {
             release();
@@ -63,8 +62,8 @@ class Lease {
     }
 
     /// The batch's fields, for work on `stream`, on every kind of device.
-    /// Stream order: `stream` waits for the batch's copy, the host does not; and the slot is used again only after what was
-    /// enqueued on `stream` up to the end of the lease. May be called for several streams.
+    /// Stream order: `stream` waits for the batch's copy, the host does not; and the slot is used again only after what
+    /// was enqueued on `stream` up to the end of the lease. May be called for several streams.
     /// @throws LeaseError  the lease was given back; and what the device throws, with the lease as it was.
     [[nodiscard]] const Batch& on(typename Device::Stream stream) const {
         core().use_on(outlet_, stream);
@@ -81,8 +80,9 @@ class Lease {
     /// The place in the program that took it.
     [[nodiscard]] const std::source_location& taken_at() const noexcept { return where_; }
 
-    /// Gives the slot back before the end of the lease's life; the lease is empty then. Does not block. On a device: work
-    /// enqueued so far on the streams given to `on` may still read the batch; on none: the caller has synchronised.
+    /// Gives the slot back before the end of the lease's life; the lease is empty then. Does not block. On a device:
+    /// work enqueued so far on the streams given to `on` may still read the batch; on none: the caller has
+    /// synchronised.
     void release() noexcept {
         if (core_) {
             core_->give_back(outlet_);
@@ -98,7 +98,8 @@ class Lease {
   private:
     friend class detail::Consumer<Batch, Device>;
 
-    Lease(std::shared_ptr<detail::Core<Batch, Device>> core, std::size_t outlet, const std::source_location& where) noexcept
+    Lease(std::shared_ptr<detail::Core<Batch, Device>> core, std::size_t outlet,
+          const std::source_location& where) noexcept
         : core_{std::move(core)}, outlet_{outlet}, where_{where} {}
 
     [[nodiscard]] detail::Core<Batch, Device>& core() const {

@@ -59,7 +59,8 @@ class Consumer {
         const auto taken = core->take(run, Wait::forever, {});
         return taken.outcome == Outcome::batch ? std::optional{Lease<B, D>{core, taken.outlet, where}} : std::nullopt;
     }
-    [[nodiscard]] static Polled<B, D> try_next(const CorePtr& core, std::uint64_t run, const std::source_location& where) {
+    [[nodiscard]] static Polled<B, D> try_next(const CorePtr& core, std::uint64_t run,
+                                               const std::source_location& where) {
         const auto taken = core->take(run, Wait::no, {});
         switch (taken.outcome) {
             case Outcome::batch: return {Poll::ready, Lease<B, D>{core, taken.outlet, where}};
@@ -113,10 +114,10 @@ class BatchIterator {
 }  // namespace detail
 
 /// One epoch of a prefetcher, or several: a range of leases, made by `Prefetcher::epoch()`.
-/// Its end is sticky: asked again it says end again. After an exception, iterating on (or `next()`) continues behind the
-/// failed sample. Destroying it early drops what is left of the epoch at hand.
-/// Ownership: move-only; keeps the engine alive, but ends when its prefetcher dies.
-/// Thread-safety: several consumer threads may share one, each calling `next()`, `try_next()` or `next_for()`.
+/// Its end is sticky: asked again it says end again. After an exception, iterating on (or `next()`) continues behind
+/// the failed sample. Destroying it early drops what is left of the epoch at hand. Ownership: move-only; keeps the
+/// engine alive, but ends when its prefetcher dies. Thread-safety: several consumer threads may share one, each calling
+/// `next()`, `try_next()` or `next_for()`.
 template <class Batch, class Device = HostDevice>
 class Epoch {
   public:
@@ -139,7 +140,8 @@ class Epoch {
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
     /// As Prefetcher::next, within this epoch.
-    [[nodiscard]] std::optional<Lease<Batch, Device>> next(std::source_location where = std::source_location::current()) {
+    [[nodiscard]] std::optional<Lease<Batch, Device>> next(
+        std::source_location where = std::source_location::current()) {
         return detail::Consumer<Batch, Device>::next(core_, run_.number, where);
     }
     /// As Prefetcher::try_next, within this epoch.
@@ -178,16 +180,14 @@ class Epoch {
 
 /// Loads batches ahead on background threads.
 ///
-/// Order: batches come in plan order (unless Delivery::unordered), the same bytes for any number of workers and any depth.
-/// Memory: all slots are allocated here and never after; `planned_bytes` tells before.
-/// Threads: named stoker/0, stoker/1, ...; they block all signals and live as long as this object. 0 workers: everything
-/// runs on the calling thread.
-/// Ownership: movable (moved-from objects may only be destroyed or assigned to), not copyable. The destructor stops and
-/// joins from any state; it waits for calls of the source that are under way, whose stop token is requested. Leases that
-/// are still held stay readable.
-/// Thread-safety: `next` and its kin, `stop`, `state`, `report`, `failures` from any thread; construction, moves,
-/// destruction and `seek` apart from everything else.
-/// Processes: after a fork the child may not use it (LeaseError); destroying it there is safe.
+/// Order: batches come in plan order (unless Delivery::unordered), the same bytes for any number of workers and any
+/// depth. Memory: all slots are allocated here and never after; `planned_bytes` tells before. Threads: named stoker/0,
+/// stoker/1, ...; they block all signals and live as long as this object. 0 workers: everything runs on the calling
+/// thread. Ownership: movable (moved-from objects may only be destroyed or assigned to), not copyable. The destructor
+/// stops and joins from any state; it waits for calls of the source that are under way, whose stop token is requested.
+/// Leases that are still held stay readable. Thread-safety: `next` and its kin, `stop`, `state`, `report`, `failures`
+/// from any thread; construction, moves, destruction and `seek` apart from everything else. Processes: after a fork the
+/// child may not use it (LeaseError); destroying it there is safe.
 template <class Batch, class Device = HostDevice>
 class Prefetcher {
     static_assert(DeviceModel<Device>, "Device has to model stoker::DeviceModel; see stoker/device.hpp");
@@ -219,7 +219,8 @@ class Prefetcher {
     /// @throws OptionError  as the constructor.
     template <class Source>
         requires SourceOf<Source, Batch>
-    [[nodiscard]] static PlannedBytes planned_bytes(Source source, PrefetcherOptions options = {}, const Device& device = {}) {
+    [[nodiscard]] static PlannedBytes planned_bytes(Source source, PrefetcherOptions options = {},
+                                                    const Device& device = {}) {
         const detail::SourceModelFor<Source, Batch> model{std::move(source)};
         return detail::resolve<Batch>(model, std::move(options), device.needs_copy()).planned;
     }
@@ -227,7 +228,8 @@ class Prefetcher {
     /// Takes the next batch, across epochs; waits for it. Nothing: the plan has ended, or `stop` was called.
     /// @throws SampleError  under OnError::fail, once for each failed sample, at its place; the next call goes on.
     /// @throws LeaseError   this thread holds all leases that there are.
-    [[nodiscard]] std::optional<Lease<Batch, Device>> next(std::source_location where = std::source_location::current()) {
+    [[nodiscard]] std::optional<Lease<Batch, Device>> next(
+        std::source_location where = std::source_location::current()) {
         return detail::Consumer<Batch, Device>::next(core_, 0, where);
     }
     /// As `next`, but never waits for other threads. With 0 workers it does the work.
@@ -241,8 +243,8 @@ class Prefetcher {
         return detail::Consumer<Batch, Device>::next_for(core_, 0, timeout, where);
     }
 
-    /// The next epoch, or what is left of the one that was restored or begun with `next()`. What an earlier Epoch object
-    /// left over is dropped. `for (auto&& batch : feed.epoch())`
+    /// The next epoch, or what is left of the one that was restored or begun with `next()`. What an earlier Epoch
+    /// object left over is dropped. `for (auto&& batch : feed.epoch())`
     [[nodiscard]] Epoch<Batch, Device> epoch() & { return {core_, core_->begin_run(1)}; }
     /// The next `count` epochs as one range; 1 or more.
     [[nodiscard]] Epoch<Batch, Device> epochs(std::uint64_t count) & {
@@ -253,8 +255,8 @@ class Prefetcher {
     }
     Epoch<Batch, Device> epoch() && = delete;
     Epoch<Batch, Device> epochs(std::uint64_t count) && = delete;
-    /// For range-for over everything to the plan's end, which may be never: `for (auto&& batch : feed)`. Leaving the loop
-    /// drops nothing but the batch at hand.
+    /// For range-for over everything to the plan's end, which may be never: `for (auto&& batch : feed)`. Leaving the
+    /// loop drops nothing but the batch at hand.
     [[nodiscard]] detail::BatchIterator<Batch, Device> begin(
         std::source_location where = std::source_location::current()) & {
         return {core_, 0, where};
@@ -269,8 +271,8 @@ class Prefetcher {
     /// count as not yet delivered.
     /// @throws StateError  delivery is unordered.
     [[nodiscard]] State state() const { return core_->state(); }
-    /// Goes on at `state`; what was loaded ahead is dropped, earlier Epoch objects end, leases stay. An error of the plan
-    /// (a failed restart, say) is forgotten.
+    /// Goes on at `state`; what was loaded ahead is dropped, earlier Epoch objects end, leases stay. An error of the
+    /// plan (a failed restart, say) is forgotten.
     /// @throws StateError  it does not fit these options and this source; names the field, and nothing has changed.
     void seek(const State& state) { core_->seek(state); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// @file
-/// Who owns which slot: the ring's states and their only transitions, as functions on a small value. Threads, mutexes and
-/// waits stand around it (detail/core.hpp); nothing else decides about a slot.
+/// Who owns which slot: the ring's states and their only transitions, as functions on a small value. Threads, mutexes
+/// and waits stand around it (detail/core.hpp); nothing else decides about a slot.
 ///
 /// Without a device copy a batch goes through one slot:
 ///     free -> filling -> sealing -> ready -> leased -> free
@@ -36,8 +36,8 @@ enum class SlotPhase : std::uint8_t {
 struct RingSlot {
     SlotPhase phase = SlotPhase::free;
     bool is_cancelled = false;
-    bool is_held = false;    ///< filled, but its copy failed and the consumer has not been told yet
-    std::uint64_t batch = 0; ///< Sequence number of its batch, over all epochs.
+    bool is_held = false;     ///< filled, but its copy failed and the consumer has not been told yet
+    std::uint64_t batch = 0;  ///< Sequence number of its batch, over all epochs.
     friend bool operator==(const RingSlot&, const RingSlot&) = default;
 };
 
@@ -48,7 +48,8 @@ struct RingState {
     std::size_t lease_limit = 1;
     std::size_t ahead_limit = ~std::size_t{0};  ///< Host slots that hold batches not yet leased, at most.
     bool is_ordered = true;
-    std::uint64_t barrier = ~std::uint64_t{0};  ///< Unordered: batches from this one on belong to a later epoch and wait.
+    std::uint64_t barrier =
+        ~std::uint64_t{0};  ///< Unordered: batches from this one on belong to a later epoch and wait.
 
     std::uint64_t next_begin = 0;    ///< The batch that is begun next.
     std::uint64_t next_copy = 0;     ///< Ordered: the batch that is copied next.
@@ -68,24 +69,28 @@ struct RingState {
     [[nodiscard]] std::vector<RingSlot>& outlets() noexcept { return has_copies() ? device : host; }
     [[nodiscard]] const std::vector<RingSlot>& outlets() const noexcept { return has_copies() ? device : host; }
 
-    /// Takes a free host slot for the next batch.
-    [[nodiscard]] std::optional<std::size_t> begin() noexcept {
+    /// Whether there is a free host slot for the next batch.
+    [[nodiscard]] bool can_begin() const noexcept {
         std::size_t ahead = 0;
+        std::size_t free = 0;
         for (const RingSlot& slot : host) {
             ahead += slot.phase != SlotPhase::free && slot.phase != SlotPhase::leased ? 1 : 0;
+            free += slot.phase == SlotPhase::free ? 1 : 0;
         }
-        if (is_stopped || ahead >= ahead_limit) {
-            return std::nullopt;
-        }
-        const std::optional<std::size_t> slot = find(host, SlotPhase::free);
+        return !is_stopped && free != 0 && ahead < ahead_limit;
+    }
+
+    /// Takes a free host slot for the next batch.
+    [[nodiscard]] std::optional<std::size_t> begin() noexcept {
+        const std::optional<std::size_t> slot = can_begin() ? find(host, SlotPhase::free) : std::nullopt;
         if (slot) {
             host[*slot] = {SlotPhase::filling, false, false, next_begin++};
         }
         return slot;
     }
 
-    /// The batch that was begun last turned out to have no rows to deliver: its number goes to the next one. The slot is
-    /// freed at once, or, when rows of it are still being worked on, at its next transition.
+    /// The batch that was begun last turned out to have no rows to deliver: its number goes to the next one. The slot
+    /// is freed at once, or, when rows of it are still being worked on, at its next transition.
     void retract(std::size_t slot, bool is_idle) noexcept {
         assert(host[slot].phase == SlotPhase::filling && host[slot].batch + 1 == next_begin);
         --next_begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// @file
-/// What a prefetcher can load from: random-access sources, whole-batch callables, generators and makers of plain values;
-/// and the one context argument that user code gets.
+/// What a prefetcher can load from: random-access sources, whole-batch callables, generators and makers of plain
+/// values; and the one context argument that user code gets.
 ///
 /// A source is taken by value. Which functions it has decides what it is:
 ///
@@ -10,17 +10,17 @@
 /// | `size()`, `layout()`, `fill(Row<B>, Sample&) const` | random access; `fill` is called by many threads at once |
 /// | the same with `Item fetch(Sample&) const`, `fill(Row<B>, Item&, Sample&) const` | random access in two phases |
 /// | `size()`, `layout()`, `fill_batch(Rows<B>, BatchContext&) const` | whole batches; called by many threads at once |
-/// | `layout()`, `bool next(Row<B>, Sample&)` | generator: one thread at a time; false is the end, with the row untouched |
-/// | `layout()`, `std::optional<Item> fetch(Sample&)`, `fill(Row<B>, Item&, Sample&) const` | generator whose second phase runs concurrently |
-/// | `size()`, `T make(Sample&) const` | plain values for `Prefetcher<T>`, by many threads at once |
-/// | `std::optional<T> next(Sample&)` | generator of plain values |
+/// | `layout()`, `bool next(Row<B>, Sample&)` | generator: one thread at a time; false is the end, with the row
+/// untouched | | `layout()`, `std::optional<Item> fetch(Sample&)`, `fill(Row<B>, Item&, Sample&) const` | generator
+/// whose second phase runs concurrently | | `size()`, `T make(Sample&) const` | plain values for `Prefetcher<T>`, by
+/// many threads at once | | `std::optional<T> next(Sample&)` | generator of plain values |
 ///
 /// Optional members: `std::string describe(std::uint64_t index) const` (a path or name, for errors),
 /// `std::uint64_t fingerprint() const` (kept in the resume state; of the data's identity),
 /// `void finish(B&, BatchContext&) const` (once per batch that is not empty, before the copy),
 /// `std::size_t item_bytes(std::uint64_t index) const` (size of the item before it is fetched, for the byte budget);
-/// for generators `void restart(std::uint64_t epoch)`, `void skip(std::uint64_t samples)`, `std::uint64_t length() const`
-/// (samples of one epoch).
+/// for generators `void restart(std::uint64_t epoch)`, `void skip(std::uint64_t samples)`, `std::uint64_t length()
+/// const` (samples of one epoch).
 #pragma once
 
 #include <concepts>
@@ -79,7 +79,8 @@ struct WorkerContext {
 /// The one argument that says which sample is being made, and what there is to make it with. Valid during the call.
 class Sample {
   public:
-    Sample(std::uint64_t index, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed, WorkerContext& worker) noexcept
+    Sample(std::uint64_t index, std::uint64_t epoch, std::uint64_t position, std::uint64_t seed,
+           WorkerContext& worker) noexcept
         : index_{index}, epoch_{epoch}, position_{position}, random_{seed, epoch, position}, worker_{&worker} {}
 
     /// Which sample of the source; for a generator the position.
@@ -227,17 +228,15 @@ concept GeneratorSource =
 
 /// "Make value i": called through const, by many threads at once.
 template <class S, class T>
-concept ValueSource =
-    std::copy_constructible<S> && detail::HasSize<S> && requires(const S& source, Sample& sample) {
-        { source.make(sample) } -> std::convertible_to<T>;
-    };
+concept ValueSource = std::copy_constructible<S> && detail::HasSize<S> && requires(const S& source, Sample& sample) {
+    { source.make(sample) } -> std::convertible_to<T>;
+};
 
 /// "Make the next value": called by one thread at a time, in order.
 template <class S, class T>
-concept ValueGenerator =
-    std::move_constructible<S> && !detail::HasSize<S> && requires(S& source, Sample& sample) {
-        { source.next(sample) } -> std::convertible_to<std::optional<T>>;
-    };
+concept ValueGenerator = std::move_constructible<S> && !detail::HasSize<S> && requires(S& source, Sample& sample) {
+    { source.next(sample) } -> std::convertible_to<std::optional<T>>;
+};
 
 /// What `Prefetcher<B>` can load from; the table at the top of this file says what each kind needs.
 template <class S, class B>
@@ -325,7 +324,8 @@ class CallableValues {
     Make make_;
 };
 
-/// `values(n, [](Sample& sample) { return load_mesh(sample.index()); })`: the callable is called by many threads at once.
+/// `values(n, [](Sample& sample) { return load_mesh(sample.index()); })`: the callable is called by many threads at
+/// once.
 template <std::invocable<Sample&> Make>
 [[nodiscard]] CallableValues<Make> values(std::uint64_t size, Make make) {
     return {size, std::move(make)};

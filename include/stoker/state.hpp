@@ -135,7 +135,7 @@ class StateReader {
         std::uint64_t result = 0;
         bool is_number = !text.empty();
         for (const char c : text) {
-            const unsigned digit = c >= '0' && c <= '9' ? static_cast<unsigned>(c - '0')
+            const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
                                    : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
                                                           : 16;
             is_number = is_number && digit < base && !__builtin_mul_overflow(result, base, &result) &&

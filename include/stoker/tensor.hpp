@@ -67,7 +67,8 @@ enum class MemorySpace : std::uint8_t { host, device };
 template <class T, std::size_t Rank>
 class Tensor {
     static_assert(Rank >= 1, "a tensor has one dimension or more; a scalar per sample is a Tensor<T, 1>");
-    static_assert(TensorElement<std::remove_const_t<T>>, "elements are arithmetic types, std::byte, float16 or bfloat16");
+    static_assert(TensorElement<std::remove_const_t<T>>,
+                  "elements are arithmetic types, std::byte, float16 or bfloat16");
 
   public:
     using value_type = T;
@@ -99,7 +100,9 @@ class Tensor {
     /// @throws Error  the tensor lies in device memory.
     [[nodiscard]] std::span<T> host() const {
         if (space_ != MemorySpace::host) {
-            throw Error{"cannot read a tensor in device memory from the host; copy it back first, or take its data() to a kernel"};
+            throw Error{
+                "cannot read a tensor in device memory from the host; copy it back first, or take its data() to a "
+                "kernel"};
         }
         return {data_, size()};
     }

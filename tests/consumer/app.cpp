@@ -1,8 +1,8 @@
 #include <stoker/core.hpp>
 
 int main() {
-    stoker::Prefetcher<int> feed{stoker::values(5, [](stoker::Sample& sample) { return static_cast<int>(sample.index()); }),
-                                 {.workers = 2}};
+    stoker::Prefetcher<int> feed{
+        stoker::values(5, [](stoker::Sample& sample) { return static_cast<int>(sample.index()); }), {.workers = 2}};
     int sum = 0;
     for (auto&& value : feed.epoch()) {
         sum += *value;

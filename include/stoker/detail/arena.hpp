@@ -116,9 +116,10 @@ class ArenaLayout {
     std::size_t place(std::size_t unit, std::size_t count, const ArenaField& field) {
         const std::size_t offset = align(end_);
         std::size_t bytes = 0;
-        if (__builtin_mul_overflow(unit, count, &bytes) || bytes > std::numeric_limits<std::size_t>::max() / 4 - offset) {
-            throw OptionError{"cannot lay out the batch: field \"" + std::string{field.spec.name} +
-                              "\" with " + std::to_string(count) + " entries is larger than memory can be; lower batch_size"};
+        if (__builtin_mul_overflow(unit, count, &bytes) ||
+            bytes > std::numeric_limits<std::size_t>::max() / 4 - offset) {
+            throw OptionError{"cannot lay out the batch: field \"" + std::string{field.spec.name} + "\" with " +
+                              std::to_string(count) + " entries is larger than memory can be; lower batch_size"};
         }
         end_ = offset + bytes;
         return offset;
@@ -131,12 +132,12 @@ class ArenaLayout {
     bool has_ragged_ = false;
 };
 
-/// The rows of one ragged field of one slot. Rows are bump-allocated in the arena while there is room in one piece, else
-/// in memory of their own until the batch is packed; that happens only when rows arrive out of order near the end of the
-/// capacity, and is bounded by (1 + workers) x capacity.
+/// The rows of one ragged field of one slot. Rows are bump-allocated in the arena while there is room in one piece,
+/// else in memory of their own until the batch is packed; that happens only when rows arrive out of order near the end
+/// of the capacity, and is bounded by (1 + workers) x capacity.
 ///
-/// Which rows fail is a function of the sizes in row order: a row fails when it and the rows before it together exceed the
-/// capacity. (So after the first such row all later rows with items fail too.) A row whose sample failed counts 0.
+/// Which rows fail is a function of the sizes in row order: a row fails when it and the rows before it together exceed
+/// the capacity. (So after the first such row all later rows with items fail too.) A row whose sample failed counts 0.
 class RaggedStore {
   public:
     RaggedStore() = default;
@@ -156,17 +157,14 @@ class RaggedStore {
         }
     }
 
-    /// @throws DataError  `items` cannot fit, given the rows before it that are complete.
+    /// @throws DataError  `items` is more than the capacity: this row can never fit. Whether it fits beside the others
+    /// is known when all of them are complete.
     [[nodiscard]] std::byte* allocate(std::size_t row, std::size_t items, std::string_view name) {
         const std::lock_guard lock{mutex_};
         Entry& entry = entries_[row];
         entry.forget();
-        std::size_t before = 0;
-        for (std::size_t i = 0; i < row; ++i) {
-            before += entries_[i].is_complete ? entries_[i].items : 0;
-        }
-        if (items > capacity_ || before > capacity_ - items) {
-            throw DataError{ErrorKind::capacity, over(items, before, name)};
+        if (items > capacity_) {
+            throw DataError{ErrorKind::capacity, over(items, 0, name)};
         }
         entry.items = items;
         if (items <= capacity_ - bump_) {
@@ -177,6 +175,12 @@ class RaggedStore {
             entry.memory = entry.own.get();
         }
         return entry.memory;
+    }
+
+    /// Another attempt at the row begins.
+    void forget(std::size_t row) noexcept {
+        const std::lock_guard lock{mutex_};
+        entries_[row].forget();
     }
 
     /// The row's sample is done (`ok`) or failed; later complete rows that can no longer fit give their memory back.
@@ -320,6 +324,11 @@ class HostArena {
             for_each_ragged([](std::size_t, RaggedStore& store) { store.clear(); });
         }
     }
+    void forget(std::size_t row) noexcept {
+        if (layout_->has_ragged()) {
+            for_each_ragged([&](std::size_t, RaggedStore& store) { store.forget(row); });
+        }
+    }
     void complete(std::size_t row, bool ok) noexcept {
         if (layout_->has_ragged()) {
             for_each_ragged([&](std::size_t, RaggedStore& store) { store.complete(row, ok); });
@@ -351,7 +360,8 @@ class HostArena {
         const std::span<const ArenaField> fields = layout_->fields();
         for (std::size_t f = 0; f < fields.size(); ++f) {
             if (fields[f].spec.is_ragged) {
-                ragged_[f].pack(order, reinterpret_cast<std::uint64_t*>(base_ + fields[f].offsets_offset), ragged_scratch);
+                ragged_[f].pack(order, reinterpret_cast<std::uint64_t*>(base_ + fields[f].offsets_offset),
+                                ragged_scratch);
                 continue;
             }
             const std::size_t bytes = fields[f].unit_bytes;

@@ -176,7 +176,8 @@ class Core {
         }
     }
 
-    /// Begins a run of `count` epochs (0: to the plan's end) at the epoch at hand. An earlier run that is unfinished ends.
+    /// Begins a run of `count` epochs (0: to the plan's end) at the epoch at hand. An earlier run that is unfinished
+    /// ends.
     struct Run {
         std::uint64_t number = 0;           ///< 1 and up; the latest run is the one that may take batches.
         std::uint64_t first = 0, last = 0;  ///< Epochs; the last one is part of it.
@@ -188,7 +189,8 @@ class Core {
             drop_epoch();
         }
         pass_ended_epochs();
-        run_ = {run_.number + 1, take_epoch_, count == 0 || count > none - take_epoch_ ? none : take_epoch_ + (count - 1)};
+        run_ = {run_.number + 1, take_epoch_,
+                count == 0 || count > none - take_epoch_ ? none : take_epoch_ + (count - 1)};
         is_run_open_ = count != 0;
         return run_;
     }
@@ -204,7 +206,8 @@ class Core {
         }
         is_run_open_ = false;
         pass_ended_epochs();
-        if (take_epoch_ <= run_.last && !is_stopping_ && !is_plan_over() && (take_epoch_ == run_.first || !is_at_epoch_start())) {
+        if (take_epoch_ <= run_.last && !is_stopping_ && !is_plan_over() &&
+            (take_epoch_ == run_.first || !is_at_epoch_start())) {
             drop_epoch();
         }
     }
@@ -217,8 +220,8 @@ class Core {
         std::optional<Clock::time_point> waiting_since;
         const auto account = [&] {
             if (waiting_since) {
-                consumer_waited_.add(static_cast<std::uint64_t>(
-                    std::chrono::nanoseconds{Clock::now() - *waiting_since}.count()));
+                consumer_waited_.add(
+                    static_cast<std::uint64_t>(std::chrono::nanoseconds{Clock::now() - *waiting_since}.count()));
                 waiting_since.reset();
             }
         };
@@ -273,6 +276,7 @@ class Core {
                     ring_.deliver(*outlet);
                     holders_.push_back({me, *outlet});
                     pass_batch(record);
+                    wake_worker();  // a batch less is held ready: another may be begun
                     delivered_batches_.add(1);
                     delivered_samples_.add(record.info.size());
                     delivered_bytes_.add(record.info.used_bytes());
@@ -363,7 +367,8 @@ class Core {
         check_state(state, make_state(0, 0), options_.elastic);
         if (is_generator_ && !source_->can_restart() && !is_fresh) {
             throw StateError{
-                "cannot move the plan: the generator has been used and has no restart(epoch); restore into a prefetcher "
+                "cannot move the plan: the generator has been used and has no restart(epoch); restore into a "
+                "prefetcher "
                 "made with a fresh generator, or give it a restart",
                 "source"};
         }
@@ -807,9 +812,10 @@ class Core {
         record.info.ids_.clear();
         record.info.epoch_ = fill_epoch_;
         record.info.batch_ = slot.k + (is_generator_ ? fill_base_ / options_.batch_size : batches_before(fill_base_));
-        record.info.position_ =
-            is_generator_ ? fill_base_ + slot.k * options_.batch_size : (slot.rows == 0 ? plan_->samples() : slot.plan.position(slot.k, 0));
-        record.info.position_after_ = is_generator_ ? record.info.position_ + options_.batch_size : slot.plan.position_after(slot.k + 1);
+        record.info.position_ = is_generator_ ? fill_base_ + slot.k * options_.batch_size
+                                              : (slot.rows == 0 ? plan_->samples() : slot.plan.position(slot.k, 0));
+        record.info.position_after_ =
+            is_generator_ ? record.info.position_ + options_.batch_size : slot.plan.position_after(slot.k + 1);
         set_barrier();
         slot.left.store(slot.units, std::memory_order_relaxed);
         if constexpr (is_tensor) {
@@ -1014,7 +1020,8 @@ class Core {
     /// Times the phases of one sample and asks the gate for room.
     class Hook final : public FetchHook {
       public:
-        Hook(Core& core, Worker& worker, std::uint64_t ticket) noexcept : core_{&core}, worker_{&worker}, ticket_{ticket} {}
+        Hook(Core& core, Worker& worker, std::uint64_t ticket) noexcept
+            : core_{&core}, worker_{&worker}, ticket_{ticket} {}
         Hook(const Hook&) = delete;
         Hook& operator=(const Hook&) = delete;
         ~Hook() { leave(); }
@@ -1024,7 +1031,8 @@ class Core {
                 counted_ = core_->gate_->enter(ticket_, known_bytes);
                 is_inside_ = true;
                 const Clock::time_point now = Clock::now();
-                worker_->waited_for_budget.add(static_cast<std::uint64_t>(std::chrono::nanoseconds{now - begin}.count()));
+                worker_->waited_for_budget.add(
+                    static_cast<std::uint64_t>(std::chrono::nanoseconds{now - begin}.count()));
                 worker_->last = now;
             }
         }
@@ -1098,6 +1106,9 @@ class Core {
     /// Makes sample `id` in row `unit`. @return whether it worked; else result.error says why
     bool attempt(Worker& worker, HostSlot& slot, std::uint32_t unit, std::uint64_t id, RowResult& result) {
         const std::uint64_t epoch = slot.record.info.epoch_;
+        if constexpr (is_tensor) {
+            slot.content->forget(unit);  // what an earlier attempt left
+        }
         Sample sample{id, epoch, result.position, options_.order.seed(), worker.context};
         bool is_ok = true;
         try {
@@ -1131,8 +1142,9 @@ class Core {
         BatchInfo& info = slot.record.info;
         bool is_ok = true;
         try {
-            BatchContext context{info.epoch_, info.batch_, info.position_, options_.order.seed(), worker.ids,
-                                 worker.positions, worker.context, nullptr, nullptr};
+            BatchContext context{info.epoch_,           info.batch_, info.position_,
+                                 options_.order.seed(), worker.ids,  worker.positions,
+                                 worker.context,        nullptr,     nullptr};
             source_->load_batch(*slot.content, slot.rows, context);
         } catch (...) {
             is_ok = false;
@@ -1156,9 +1168,11 @@ class Core {
         for (std::size_t i = 0; i < slot.rows; ++i) {
             ids += (i == 0 ? "" : ", ") + std::to_string(slot.results[i].id);
         }
-        const SampleError::Facts facts{slot.results[0].id, info.epoch_, info.position_, info.batch_, ErrorKind::batch, {}, {}};
+        const SampleError::Facts facts{
+            slot.results[0].id, info.epoch_, info.position_, info.batch_, ErrorKind::batch, {}, {}};
         const std::string message = "cannot make batch " + std::to_string(info.batch_) + " of epoch " +
-                                    std::to_string(info.epoch_) + " (samples " + ids + "): " + describe_exception(cause);
+                                    std::to_string(info.epoch_) + " (samples " + ids +
+                                    "): " + describe_exception(cause);
         slot.batch_error = nest<SampleError>(cause, message, facts);
     }
 
@@ -1192,7 +1206,8 @@ class Core {
                 try {
                     source_->fill_pulled(*slot.content, unit, sample);
                 } catch (...) {
-                    result.error = sample_error(std::current_exception(), result.id, info.epoch_, result.position, info.batch_);
+                    result.error =
+                        sample_error(std::current_exception(), result.id, info.epoch_, result.position, info.batch_);
                 }
             }
             if constexpr (is_tensor) {
@@ -1265,8 +1280,8 @@ class Core {
         lock.lock();
         is_turn_taken_ = false;
         if (error && !reposition_) {
-            fatal_ = nest<Error>(error, "cannot move the generator to position " + std::to_string(position) + " of epoch " +
-                                            std::to_string(epoch) + ": " + describe_exception(error) +
+            fatal_ = nest<Error>(error, "cannot move the generator to position " + std::to_string(position) +
+                                            " of epoch " + std::to_string(epoch) + ": " + describe_exception(error) +
                                             "; seek again, or make a new prefetcher");
             ready_.notify_all();
         }
@@ -1395,8 +1410,8 @@ class Core {
             t.core->bind(*t.slot, t.slot->memory, MemorySpace::host);
         };
         try {
-            BatchContext context{info.epoch_, info.batch_, info.position_, options_.order.seed(), info.ids_, {},
-                                 worker.context, permute, &target};
+            BatchContext context{info.epoch_,    info.batch_, info.position_, options_.order.seed(), info.ids_, {},
+                                 worker.context, permute,     &target};
             source_->finish(slot.record.view, context);
         } catch (...) {
             const std::size_t lost = info.ids_.size();
@@ -1574,7 +1589,8 @@ class Core {
     void throw_held_copy(std::unique_lock<std::mutex>& lock) {
         for (std::size_t i = 0; copies_ && i < host_.size(); ++i) {
             const RingSlot& slot = ring_.host[i];
-            if (slot.phase == SlotPhase::filled && slot.is_held && (!ring_.is_ordered || slot.batch == ring_.next_deliver)) {
+            if (slot.phase == SlotPhase::filled && slot.is_held &&
+                (!ring_.is_ordered || slot.batch == ring_.next_deliver)) {
                 const std::exception_ptr error = std::exchange(host_[i].copy_error, nullptr);
                 ring_.retry_copy(i);
                 wake_workers();
@@ -1598,10 +1614,11 @@ class Core {
         const bool all_out = ring_.leases == ring_.lease_limit;
         lock.unlock();
         if (all_out) {
-            throw TimeoutError{"cannot take a batch in time: all leases are held by other threads; give one back, or "
-                               "raise the option `leases`",
-                               std::nullopt,
-                               {}};
+            throw TimeoutError{
+                "cannot take a batch in time: all leases are held by other threads; give one back, or "
+                "raise the option `leases`",
+                std::nullopt,
+                {}};
         }
         if (!index) {
             throw TimeoutError{"cannot take a batch in time: it is not loaded yet; wait longer, or use more workers",
@@ -1610,7 +1627,10 @@ class Core {
         }
         const std::string path = path_of(*index);
         throw TimeoutError{"cannot take a batch in time: still loading sample " + std::to_string(*index) +
-                               (path.empty() ? std::string{} : " ("" + path + "")") +
+                               (path.empty() ? std::string{}
+                                             : " ("
+                                               " + path + "
+                                               ")") +
                                "; wait longer, or look at what that sample does",
                            index, path};
     }
@@ -1676,23 +1696,25 @@ class Core {
         }
     }
     [[nodiscard]] bool is_full() const noexcept {
-        bool is_any_free = false;
+        bool can_begin = ring_.can_begin();
         bool is_any_busy = is_turn_taken_ || reposition_.has_value();
         for (const RingSlot& slot : ring_.host) {
-            is_any_free = is_any_free || slot.phase == SlotPhase::free || slot.phase == SlotPhase::pending;
+            can_begin = can_begin || slot.phase == SlotPhase::pending;
             is_any_busy = is_any_busy || slot.phase == SlotPhase::filling || slot.phase == SlotPhase::sealing ||
                           slot.phase == SlotPhase::copying || slot.phase == SlotPhase::reaping;
         }
         bool is_copy_due = false;
         for (const RingSlot& slot : ring_.host) {
             for (const RingSlot& target : ring_.device) {
-                is_copy_due = is_copy_due || (slot.phase == SlotPhase::filled && !slot.is_held && target.phase == SlotPhase::free);
+                is_copy_due = is_copy_due ||
+                              (slot.phase == SlotPhase::filled && !slot.is_held && target.phase == SlotPhase::free);
             }
         }
-        const bool is_plan_filled = is_generator_ ? generator_done_
-                                                  : epochs_ && (fill_epoch_ >= *epochs_ || (fill_epoch_ + 1 == *epochs_ &&
-                                                                                            fill_k_ >= fill_plan_.batches()));
-        return !is_any_busy && !is_copy_due && (!is_any_free || is_plan_filled);
+        const bool is_plan_filled = is_generator_
+                                        ? generator_done_
+                                        : epochs_ && (fill_epoch_ >= *epochs_ ||
+                                                      (fill_epoch_ + 1 == *epochs_ && fill_k_ >= fill_plan_.batches()));
+        return !is_any_busy && !is_copy_due && (!can_begin || is_plan_filled);
     }
 
     // ---- Members ---------------------------------------------------------------------------------------------------
@@ -1724,11 +1746,13 @@ class Core {
     std::mutex pack_mutex_;                // one batch is packed at a time
     std::vector<std::byte> pack_scratch_;  // under pack_mutex_
 
-    std::atomic<HostSlot*> open_{nullptr};    // the batch whose tickets are handed out; publishes its preparation to workers
-    std::atomic<bool> copy_wanted_{false};    // a hint that a copy may be started, so that workers look; publishes nothing
+    std::atomic<HostSlot*> open_{
+        nullptr};  // the batch whose tickets are handed out; publishes its preparation to workers
+    std::atomic<bool> copy_wanted_{
+        false};  // a hint that a copy may be started, so that workers look; publishes nothing
 
-    // Whenever mutex_ is free: the ring's state is what its transitions allow; batches before fill_k_ of fill_epoch_ have
-    // been begun; batches before take_k_ of take_epoch_ have been taken, passed or dropped.
+    // Whenever mutex_ is free: the ring's state is what its transitions allow; batches before fill_k_ of fill_epoch_
+    // have been begun; batches before take_k_ of take_epoch_ have been taken, passed or dropped.
     mutable std::mutex mutex_;
     std::condition_variable work_;   // a slot may be free, a copy due, the turn free, the plan moved, or is_stopping_
     std::condition_variable ready_;  // a batch or an error may be due, a lease back, an epoch over, or is_stopping_
@@ -1745,12 +1769,12 @@ class Core {
     std::uint64_t state_epoch_ = 0, state_position_ = 0;
     Run run_;
     bool is_run_open_ = false;
-    bool is_turn_taken_ = false;       // a worker is inside the generator
-    bool generator_touched_ = false;   // it has been called since it was made
-    bool generator_done_ = false;      // it gives no more
+    bool is_turn_taken_ = false;      // a worker is inside the generator
+    bool generator_touched_ = false;  // it has been called since it was made
+    bool generator_done_ = false;     // it gives no more
     std::uint64_t generator_last_epoch_ = 0;
-    std::optional<Target> reposition_;         // where the generator has to go before its next sample
-    std::vector<EndedEpoch> ended_epochs_;     // epochs that the generator ended and the consumer has not
+    std::optional<Target> reposition_;                     // where the generator has to go before its next sample
+    std::vector<EndedEpoch> ended_epochs_;                 // epochs that the generator ended and the consumer has not
     bool is_driving_ = false, is_worker_started_ = false;  // 0 workers: a consumer is at work; the hook has been called
     std::size_t started_ = 0;
     std::exception_ptr start_error_;

@@ -31,8 +31,9 @@ namespace detail {
     return std::string{line};
 }
 
-/// CPUs as a control group's quota allows, rounded up, from cgroup v2 `cpu.max` ("200000 100000" or "max 100000"), or the
-/// two files of v1; the least value on the way from the process's group to the root counts. `root` is "" but in tests.
+/// CPUs as a control group's quota allows, rounded up, from cgroup v2 `cpu.max` ("200000 100000" or "max 100000"), or
+/// the two files of v1; the least value on the way from the process's group to the root counts. `root` is "" but in
+/// tests.
 [[nodiscard]] inline std::optional<std::size_t> cgroup_cpus(const std::string& root = {}) {
     std::optional<std::size_t> least;
     const auto consider = [&least](double quota, double period) {

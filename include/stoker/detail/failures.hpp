@@ -33,7 +33,7 @@ namespace detail {
 /// `cause`, nested in an `E` of that message and those facts.
 template <class E, class... Facts>
 [[nodiscard]] std::exception_ptr nest(const std::exception_ptr& cause, const std::string& message,
-                                             const Facts&... facts) {
+                                      const Facts&... facts) {
     try {
         std::rethrow_exception(cause);
     } catch (...) {
@@ -47,9 +47,8 @@ template <class E, class... Facts>
 
 /// `cause`, nested in a SampleError that says where it happened.
 [[nodiscard]] inline std::exception_ptr make_sample_error(const std::exception_ptr& cause, std::uint64_t index,
-                                                   std::uint64_t epoch, std::uint64_t position,
-                                                   std::uint64_t batch, std::string path,
-                                                   OnError on_error) {
+                                                          std::uint64_t epoch, std::uint64_t position,
+                                                          std::uint64_t batch, std::string path, OnError on_error) {
     SampleError::Facts facts{index, epoch, position, batch, ErrorKind::other, std::move(path), std::nullopt};
     std::string reason;
     try {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// @file
-/// From options as given to options in use: everything is checked, and every default chosen, before anything is allocated.
+/// From options as given to options in use: everything is checked, and every default chosen, before anything is
+/// allocated.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +24,9 @@ inline namespace v0 {
 
 /// Memory of a prefetcher's slots, in bytes, as its options and its source's layout fix it.
 struct PlannedBytes {
-    std::size_t host = 0;          ///< Slots on the host, and what packing ragged fields needs beside them.
-    std::size_t device = 0;        ///< Slots on the device; 0 where batches are used in host memory.
-    std::size_t slot_bytes = 0;    ///< One arena.
+    std::size_t host = 0;        ///< Slots on the host, and what packing ragged fields needs beside them.
+    std::size_t device = 0;      ///< Slots on the device; 0 where batches are used in host memory.
+    std::size_t slot_bytes = 0;  ///< One arena.
     std::size_t host_slots = 0;
     std::size_t device_slots = 0;
 
@@ -90,8 +91,8 @@ template <class B>
     const bool copies = is_tensor && needs_copy;
     const auto number = [](auto value) { return std::to_string(value); };
     OptionChecks checks;
-    checks.require(options.batch_size >= 1 && options.batch_size <= 0x7fffffff, "batch_size", number(options.batch_size),
-                   "it has to be 1 to 2147483647");
+    checks.require(options.batch_size >= 1 && options.batch_size <= 0x7fffffff, "batch_size",
+                   number(options.batch_size), "it has to be 1 to 2147483647");
     if (!is_tensor) {
         checks.require(options.batch_size == 1, "batch_size", number(options.batch_size),
                        "a prefetcher of plain values delivers one value at a time: it has to be 1");
@@ -125,7 +126,8 @@ template <class B>
     } else {
         const std::uint64_t size = *source.size();
         checks.require(size >= 1, "the source's size()", number(size), "there has to be a sample");
-        checks.require(size <= std::uint64_t{1} << 63, "the source's size()", number(size), "at most 2^63 are possible");
+        checks.require(size <= std::uint64_t{1} << 63, "the source's size()", number(size),
+                       "at most 2^63 are possible");
         if (subset != nullptr) {
             checks.require(!subset->empty(), "the order's subset", "empty", "it has to name a sample");
             for (const std::uint64_t id : *subset) {

@@ -28,15 +28,15 @@ template <class B>
 struct Record {
     BatchInfo info;
     std::conditional_t<TensorBatch<B>, B, char> view{};  // bound where the consumer uses it
-    std::vector<std::exception_ptr> errors;         // to be thrown before the batch is delivered, in order
+    std::vector<std::exception_ptr> errors;              // to be thrown before the batch is delivered, in order
     std::size_t thrown = 0;
 };
 
 /// What became of one row; written by the worker that has it.
 struct alignas(cache_line) RowResult {
     std::uint64_t id = 0, position = 0;
-    std::exception_ptr error;                  // the row stays empty
-    std::exception_ptr replaced_error;         // another sample stands in; for the list
+    std::exception_ptr error;           // the row stays empty
+    std::exception_ptr replaced_error;  // another sample stands in; for the list
 };
 
 /// A slot in host memory, and the batch in it. The ring says whose it is.
@@ -45,7 +45,7 @@ struct HostSlot {
     alignas(cache_line) TicketCounter tickets;
     alignas(cache_line) std::atomic<std::uint32_t> left{0};  // rows not ended; whoever ends the last one sees all rows
     alignas(cache_line) std::uint32_t units = 0;             // tickets of this batch: its rows, or 1 for a whole batch
-    std::size_t rows = 0;                // plan entries
+    std::size_t rows = 0;                                    // plan entries
     EpochPlan plan;
     std::uint64_t k = 0;             // the batch's number from the plan's base
     std::uint64_t sequence = 0;      // the ring's number of the batch

@@ -146,9 +146,14 @@ class SourceModel {
 /// Bytes that an item holds beyond itself, where it shows them.
 template <class Item>
 [[nodiscard]] std::optional<std::size_t> bytes_of(const Item& item) {
-    if constexpr (requires { { item.size_bytes() } -> std::convertible_to<std::size_t>; }) {
+    if constexpr (requires {
+                      { item.size_bytes() } -> std::convertible_to<std::size_t>;
+                  }) {
         return item.size_bytes();
-    } else if constexpr (requires { item.data(); { item.size() } -> std::convertible_to<std::size_t>; }) {
+    } else if constexpr (requires {
+                             item.data();
+                             { item.size() } -> std::convertible_to<std::size_t>;
+                         }) {
         return item.size() * sizeof(*item.data());
     } else {
         return std::nullopt;
@@ -174,7 +179,9 @@ class SourceModelFor final : public SourceModel<B> {
         }
     }
     [[nodiscard]] std::optional<std::uint64_t> length() const override {
-        if constexpr (requires { { source_.length() } -> std::convertible_to<std::uint64_t>; }) {
+        if constexpr (requires {
+                          { source_.length() } -> std::convertible_to<std::uint64_t>;
+                      }) {
             return static_cast<std::uint64_t>(source_.length());
         } else {
             return std::nullopt;
@@ -192,10 +199,16 @@ class SourceModelFor final : public SourceModel<B> {
     [[nodiscard]] bool has_finish() const override {
         return requires(const S& source, B& batch, BatchContext& context) { source.finish(batch, context); };
     }
-    [[nodiscard]] bool can_restart() const override { return requires(S& source) { source.restart(std::uint64_t{}); }; }
-    [[nodiscard]] bool can_skip() const override { return requires(S& source) { source.skip(std::uint64_t{}); }; }
+    [[nodiscard]] bool can_restart() const override {
+        return requires(S& source) { source.restart(std::uint64_t{}); };
+    }
+    [[nodiscard]] bool can_skip() const override {
+        return requires(S& source) { source.skip(std::uint64_t{}); };
+    }
     [[nodiscard]] std::string describe(std::uint64_t index) const override {
-        if constexpr (requires { { source_.describe(index) } -> std::convertible_to<std::string>; }) {
+        if constexpr (requires {
+                          { source_.describe(index) } -> std::convertible_to<std::string>;
+                      }) {
             return source_.describe(index);
         } else {
             static_cast<void>(index);
@@ -203,7 +216,9 @@ class SourceModelFor final : public SourceModel<B> {
         }
     }
     [[nodiscard]] std::uint64_t fingerprint() const override {
-        if constexpr (requires { { source_.fingerprint() } -> std::convertible_to<std::uint64_t>; }) {
+        if constexpr (requires {
+                          { source_.fingerprint() } -> std::convertible_to<std::uint64_t>;
+                      }) {
             return source_.fingerprint();
         } else {
             return 0;
@@ -218,7 +233,9 @@ class SourceModelFor final : public SourceModel<B> {
             content.value.emplace(source_.make(sample));
         } else if constexpr (is_two_phase) {
             std::optional<std::size_t> known;
-            if constexpr (requires { { source_.item_bytes(sample.index()) } -> std::convertible_to<std::size_t>; }) {
+            if constexpr (requires {
+                              { source_.item_bytes(sample.index()) } -> std::convertible_to<std::size_t>;
+                          }) {
                 known = source_.item_bytes(sample.index());
             }
             hook.before_fetch(known);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /// @file
-/// stb_image, closed in: nothing of an application's own copy, of its macros or of its flags reaches this one, or the other
-/// way round. The only file that includes stb_image.h.
+/// stb_image, closed in: nothing of an application's own copy, of its macros or of its flags reaches this one, or the
+/// other way round. The only file that includes stb_image.h.
 ///
 /// How: the headers that stb_image includes come first, outside our namespace. Every macro that it defines or tests is
-/// saved, undefined and restored afterwards. Its public functions are extern "C", and so would meet the application's even
-/// as static members of a namespace: each gets a name of ours. Its own state (failure text, flags) is static, per
+/// saved, undefined and restored afterwards. Its public functions are extern "C", and so would meet the application's
+/// even as static members of a namespace: each gets a name of ours. Its own state (failure text, flags) is static, per
 /// translation unit: therefore one function here does all that touches it.
 #pragma once
 
 #if !__has_include(<stb/stb_image.h>)
-#error "stoker's pictures need <stb/stb_image.h>: install the package libstb-dev (Debian, Ubuntu), or include <stoker/core.hpp>"
+#error \
+    "stoker's pictures need <stb/stb_image.h>: install the package libstb-dev (Debian, Ubuntu), or include <stoker/core.hpp>"
 #endif
 
 #include <assert.h>
@@ -461,12 +462,14 @@ namespace stb_image_code {
     if (bytes.size() > static_cast<std::size_t>(INT_MAX)) {
         return {nullptr, 0, 0, "more than 2 GB"};
     }
-    static_cast<void>(stb_image_code::stbi__err("no reason given", "no reason given"));  // not that of the picture before
+    static_cast<void>(
+        stb_image_code::stbi__err("no reason given", "no reason given"));  // not that of the picture before
     int width = 0;
     int height = 0;
     int channels = 0;
-    const std::uint8_t* const pixels = stb_image_code::stbi_load_from_memory(
-        reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()), &width, &height, &channels, 3);
+    const std::uint8_t* const pixels =
+        stb_image_code::stbi_load_from_memory(reinterpret_cast<const unsigned char*>(bytes.data()),
+                                              static_cast<int>(bytes.size()), &width, &height, &channels, 3);
     if (pixels == nullptr) {
         return {nullptr, 0, 0, stb_image_code::stbi_failure_reason()};
     }
