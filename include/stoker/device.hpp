@@ -32,7 +32,7 @@ concept DeviceModel = std::movable<D> && std::copyable<typename D::Stream> &&
                           {
                               constant.page_locked()
                           } -> std::same_as<bool>;   // whether host memory was page-locked so far
-                          { device.bind_thread() };  // once on each thread, before its other calls
+                          { device.bind_thread() };  // before other calls of a thread; often, so cheap when repeated
                           { device.allocate_host(bytes) } -> std::same_as<void*>;  // aligned to 256 bytes or more
                           { device.free_host(to, bytes) } noexcept;
                           { device.allocate_device(bytes) } -> std::same_as<void*>;

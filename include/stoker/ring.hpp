@@ -174,6 +174,11 @@ struct RingState {
         }
         return slot;
     }
+    /// Nobody knows whether the copy has ended: the slot stays as it was.
+    void reap_failed(std::size_t slot) noexcept {
+        assert(host[slot].phase == SlotPhase::reaping);
+        host[slot].phase = SlotPhase::pending;
+    }
     void reaped(std::size_t slot) noexcept {
         assert(host[slot].phase == SlotPhase::reaping);
         host[slot] = {};
@@ -291,6 +296,8 @@ class TicketCounter {
         }
         return ticket_of(word_.fetch_add(1, std::memory_order_acq_rel));
     }
+    /// Whether there is a ticket to take, at this moment.
+    [[nodiscard]] bool has_tickets() const noexcept { return left_of(word_.load(std::memory_order_relaxed)) != 0; }
     /// Hands out no more. @return how many tickets are thereby never handed out
     std::uint32_t close() noexcept { return left_of(word_.exchange(0, std::memory_order_acq_rel)); }
 

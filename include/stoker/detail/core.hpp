@@ -305,6 +305,16 @@ class Core {
                     continue;
                 }
             }
+            if (copies_ && !all_out) {  // the workers may all be inside user code
+                if (const std::optional<RingState::CopyPair> pair = ring_.start_copy()) {
+                    lock.unlock();
+                    bind_this_thread();
+                    Clock::time_point since = Clock::now();
+                    copy(consumers_copy_, since, lock, *pair);
+                    lock.lock();
+                    continue;
+                }
+            }
             if (wait == Wait::no) {
                 account();
                 return {Outcome::not_ready};
@@ -383,6 +393,7 @@ class Core {
         is_broken_ = false;
         ended_epochs_.clear();
         place(state);
+        set_barrier();
         wake_workers();
         ready_.notify_all();
     }
@@ -433,6 +444,7 @@ class Core {
             report.workers_waited_for_budget_seconds += seconds(worker->waited_for_budget);
             report.workers_waited_for_turn_seconds += seconds(worker->waited_for_turn);
         }
+        add(report.copy, consumers_copy_);
         const std::lock_guard lock{mutex_};
         report.consumer_waited_seconds = seconds(consumer_waited_);
         report.batches = delivered_batches_.get();
@@ -481,6 +493,7 @@ class Core {
         if (!copies_) {
             return;
         }
+        device_.bind_thread();
         DeviceSlot& slot = device_slots_[outlet];
         device_.wait(stream, *slot.copied);
         for (const Stream& known : slot.streams) {
@@ -500,6 +513,7 @@ class Core {
         std::exception_ptr lost;
         if (copies_) {
             DeviceSlot& slot = device_slots_[outlet];
+            bind_this_thread();
             for (std::size_t i = 0; i < slot.streams.size(); ++i) {
                 try {
                     device_.record(slot.consumed[i], slot.streams[i]);
@@ -579,18 +593,24 @@ class Core {
     }
 
     void release_memory() noexcept {
-        try {
-            device_.bind_thread();
-        } catch (...) {  // the frees below find out for themselves
-        }
-        for (std::size_t i = 0; i < host_.size(); ++i) {
-            HostSlot& slot = host_[i];
-            if (copies_ && i < ring_.host.size() && ring_.host[i].phase == SlotPhase::pending) {
-                try {
-                    device_.synchronize(*slot.copied);
-                } catch (...) {  // a lost device reads no memory any more
-                }
+        bind_this_thread();
+        const auto wait_for = [this](const typename D::Event& event) {
+            try {
+                device_.synchronize(event);
+            } catch (...) {  // a lost device reads no memory any more
             }
+        };
+        for (std::size_t i = 0; copies_ && i < host_.size(); ++i) {  // copies, and consumers' kernels, may be under way
+            if (ring_.host[i].phase == SlotPhase::pending) {
+                wait_for(*host_[i].copied);
+            }
+        }
+        for (const DeviceSlot& slot : device_slots_) {
+            for (std::size_t i = 0; i < slot.used; ++i) {
+                wait_for(slot.consumed[i]);
+            }
+        }
+        for (HostSlot& slot : host_) {
             if (slot.copied) {
                 device_.destroy_event(*slot.copied);
             }
@@ -961,7 +981,7 @@ class Core {
             copy_wanted_.store(false, std::memory_order_relaxed);
             if (const std::optional<RingState::CopyPair> pair = ring_.start_copy()) {
                 lock.unlock();
-                copy(worker, lock, *pair);
+                copy(worker.copy, worker.last, lock, *pair);
                 return Step::did;
             }
             Begin begin = Begin::no_more;
@@ -973,8 +993,9 @@ class Core {
                     reposition(lock);
                     return Step::did;
                 }
-                if (!generator_done_ && !fatal_) {
-                    HostSlot* slot = open_.load(std::memory_order_relaxed);
+                HostSlot* slot = open_.load(std::memory_order_relaxed);
+                const bool is_open = slot != nullptr && slot->tickets.has_tickets();
+                if (!generator_done_ && (!fatal_ || is_open)) {  // a batch that was begun is finished
                     begin = Begin::begun;
                     std::optional<std::uint32_t> unit = slot == nullptr ? std::nullopt : slot->tickets.take();
                     if (!unit) {
@@ -1312,7 +1333,7 @@ class Core {
         }
         lock.unlock();
         if (pair) {
-            copy(worker, lock, *pair);
+            copy(worker.copy, worker.last, lock, *pair);
         }
     }
 
@@ -1447,7 +1468,8 @@ class Core {
     }
 
     /// Starts the copy of a sealed batch. The pair belongs to this thread.
-    void copy(Worker& worker, std::unique_lock<std::mutex>& lock, RingState::CopyPair pair) {
+    void copy(StageCounter& counter, Clock::time_point& since, std::unique_lock<std::mutex>& lock,
+              RingState::CopyPair pair) {
         HostSlot& from = host_[pair.host];
         DeviceSlot& to = device_slots_[pair.device];
         std::exception_ptr error;
@@ -1478,8 +1500,8 @@ class Core {
             std::swap(to.record, from.record);
         }
         const Clock::time_point now = Clock::now();
-        worker.copy.add(now - worker.last);
-        worker.last = now;
+        counter.add(now - since);
+        since = now;
         lock.lock();
         if (error) {
             from.copy_error = error;
@@ -1506,7 +1528,11 @@ class Core {
         worker.copy.nanoseconds.add(static_cast<std::uint64_t>(std::chrono::nanoseconds{now - worker.last}.count()));
         worker.last = now;
         lock.lock();
-        ring_.reaped(index);
+        if (error) {
+            ring_.reap_failed(index);
+        } else {
+            ring_.reaped(index);
+        }
         if (error && !fatal_) {
             fatal_ = error;
             ready_.notify_all();
@@ -1645,6 +1671,13 @@ class Core {
         return describe_state(options_, fingerprint_, is_generator_ ? std::nullopt : std::optional{plan_->samples()},
                               epoch, position);
     }
+    /// Where it fails, the calls that follow fail too, and say so.
+    void bind_this_thread() noexcept {
+        try {
+            device_.bind_thread();
+        } catch (...) {
+        }
+    }
     [[nodiscard]] std::size_t index_of(const HostSlot& slot) const noexcept {
         return static_cast<std::size_t>(&slot - host_.data());
     }
@@ -1687,7 +1720,8 @@ class Core {
         ring_.barrier = none;
         const auto consider = [this](const RingSlot& slot, std::uint64_t epoch) {
             if (slot.phase != SlotPhase::free && slot.phase != SlotPhase::leased && slot.phase != SlotPhase::pending &&
-                slot.phase != SlotPhase::reaping && epoch > take_epoch_ && slot.batch < ring_.barrier) {
+                slot.phase != SlotPhase::reaping && !slot.is_cancelled && epoch > take_epoch_ &&
+                slot.batch < ring_.barrier) {
                 ring_.barrier = slot.batch;
             }
         };
@@ -1779,6 +1813,7 @@ class Core {
     std::size_t started_ = 0;
     std::exception_ptr start_error_;
     FailureLog failures_;
+    StageCounter consumers_copy_;  // written by whoever copies, one at a time
     Counter consumer_waited_, delivered_batches_, delivered_samples_, delivered_bytes_;
 
     std::vector<std::thread> threads_;  // last: joined by shut_down before anything above dies
