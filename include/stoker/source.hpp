@@ -152,17 +152,19 @@ class BatchContext {
     /// For `finish`: row i becomes what row order[i] was, in every field and in sample_ids().
     /// @throws OptionError  `order` is no permutation of 0 .. size() - 1; nothing has moved then.
     void permute(std::span<const std::size_t> order) {
-        std::vector<bool> seen(size());
+        std::string seen(size(), '-');
         bool valid = permute_ != nullptr && order.size() == size();
         for (std::size_t i = 0; valid && i < order.size(); ++i) {
-            valid = order[i] < size() && !seen[order[i]];
+            valid = order[i] < size() && seen[order[i]] == '-';
             if (valid) {
-                seen[order[i]] = true;
+                seen[order[i]] = 'x';
             }
         }
         if (!valid) {
-            throw OptionError{"cannot reorder the batch: the order given is no permutation of its " +
-                              std::to_string(size()) + " rows (and only finish() may reorder)"};
+            throw OptionError{detail::Text{"cannot reorder the batch: the order given is no permutation of its "}
+                                  .add(size())
+                                  .add(" rows (and only finish() may reorder)")
+                                  .str()};
         }
         permute_(permute_target_, order);
     }

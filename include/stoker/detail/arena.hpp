@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include <stoker/detail/text.hpp>
 #include <stoker/error.hpp>
 #include <stoker/tensor.hpp>
 
@@ -63,21 +63,26 @@ class ArenaLayout {
 
     /// @throws OptionError  a field has no shape or capacity, an extent of 0, or the sizes overflow.
     ArenaLayout(std::span<const FieldSpec> specs, std::size_t rows) : rows_{rows} {
+        fields_ = std::make_unique<ArenaField[]>(specs.size());
         for (const FieldSpec& spec : specs) {
-            const std::string name{spec.name};
             if (!spec.is_set || (spec.is_ragged && spec.capacity == 0)) {
-                throw OptionError{"cannot lay out the batch: the source's layout() gives no " +
-                                  std::string{spec.is_ragged ? "capacity" : "shape"} + " for field \"" + name +
-                                  "\"; add it there"};
+                throw OptionError{Text{"cannot lay out the batch: the source's layout() gives no "}
+                                      .add(spec.is_ragged ? "capacity" : "shape")
+                                      .add(" for field ")
+                                      .quote(spec.name)
+                                      .add("; add it there")
+                                      .str()};
             }
             const std::size_t bytes = spec.unit_bytes();
             if (bytes == 0 || bytes == std::numeric_limits<std::size_t>::max()) {
-                throw OptionError{"cannot lay out the batch: the extents of field \"" + name +
-                                  "\" are 0 or too large; every extent is 1 or more"};
+                throw OptionError{Text{"cannot lay out the batch: the extents of field "}
+                                      .quote(spec.name)
+                                      .add(" are 0 or too large; every extent is 1 or more")
+                                      .str()};
             }
-            fields_.push_back({spec, bytes, 0, 0});
+            fields_[count_++] = {spec, bytes, 0, 0};
         }
-        for (ArenaField& field : fields_) {
+        for (ArenaField& field : list()) {
             if (field.spec.is_ragged) {
                 field.offsets_offset = place(sizeof(std::uint64_t), rows + 1, field);
             } else {
@@ -85,7 +90,7 @@ class ArenaLayout {
             }
         }
         fixed_bytes_ = end_;
-        for (ArenaField& field : fields_) {
+        for (ArenaField& field : list()) {
             if (field.spec.is_ragged) {
                 field.offset = place(field.unit_bytes, field.spec.capacity, field);
                 has_ragged_ = true;
@@ -93,7 +98,7 @@ class ArenaLayout {
         }
     }
 
-    [[nodiscard]] std::span<const ArenaField> fields() const noexcept { return fields_; }
+    [[nodiscard]] std::span<const ArenaField> fields() const noexcept { return {fields_.get(), count_}; }
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
     /// Bytes of one arena, a multiple of the alignment.
     [[nodiscard]] std::size_t bytes() const noexcept { return align(end_); }
@@ -102,7 +107,7 @@ class ArenaLayout {
     /// The largest ragged field, in bytes: what packing needs beside the arena.
     [[nodiscard]] std::size_t scratch_bytes() const noexcept {
         std::size_t most = 0;
-        for (const ArenaField& field : fields_) {
+        for (const ArenaField& field : fields()) {
             const std::size_t bytes = field.spec.is_ragged ? field.unit_bytes * field.spec.capacity : 0;
             most = bytes > most ? bytes : most;
         }
@@ -113,20 +118,26 @@ class ArenaLayout {
     [[nodiscard]] static std::size_t align(std::size_t offset) noexcept {
         return (offset + alignment - 1) / alignment * alignment;
     }
+    [[nodiscard]] std::span<ArenaField> list() noexcept { return {fields_.get(), count_}; }
     std::size_t place(std::size_t unit, std::size_t count, const ArenaField& field) {
         const std::size_t offset = align(end_);
         std::size_t bytes = 0;
         if (__builtin_mul_overflow(unit, count, &bytes) ||
             bytes > std::numeric_limits<std::size_t>::max() / 4 - offset) {
-            throw OptionError{"cannot lay out the batch: field \"" + std::string{field.spec.name} + "\" with " +
-                              std::to_string(count) + " entries is larger than memory can be; lower batch_size"};
+            throw OptionError{Text{"cannot lay out the batch: field "}
+                                  .quote(field.spec.name)
+                                  .add(" with ")
+                                  .add(count)
+                                  .add(" entries is larger than memory can be; lower batch_size")
+                                  .str()};
         }
         end_ = offset + bytes;
         return offset;
     }
 
     std::size_t rows_;
-    std::vector<ArenaField> fields_;
+    std::unique_ptr<ArenaField[]> fields_;
+    std::size_t count_ = 0;
     std::size_t end_ = 0;
     std::size_t fixed_bytes_ = 0;
     bool has_ragged_ = false;
@@ -145,14 +156,15 @@ class RaggedStore {
         values_ = values;
         capacity_ = capacity;
         item_bytes_ = item_bytes;
-        entries_.resize(rows);
+        entries_ = std::make_unique<Entry[]>(rows);
+        rows_ = rows;
     }
 
     /// Forgets all rows; for a new batch.
     void clear() noexcept {
         bump_ = 0;
         packed_items_ = 0;
-        for (Entry& entry : entries_) {
+        for (Entry& entry : list()) {
             entry.forget();
         }
     }
@@ -191,7 +203,7 @@ class RaggedStore {
         }
         entries_[row].is_complete = true;
         std::size_t before = 0;
-        for (Entry& entry : entries_) {
+        for (Entry& entry : list()) {
             before += entry.is_complete ? entry.items : 0;
             if (entry.is_complete && before > capacity_) {
                 entry.own.reset();
@@ -243,17 +255,14 @@ class RaggedStore {
         if (!in_order) {
             std::memcpy(values_, scratch.data(), total * item_bytes_);
         }
-        std::vector<std::size_t>& sizes = sizes_;
-        sizes.clear();
-        for (const std::size_t row : order) {
-            sizes.push_back(entries_[row].items);
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            entries_[i].next_items = entries_[order[i]].items;
         }
-        for (Entry& entry : entries_) {
-            entry.forget();
-        }
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            entries_[i].items = sizes[i];
-            entries_[i].memory = values_ + offsets[i] * item_bytes_;
+        for (std::size_t i = 0; i < rows_; ++i) {
+            const std::size_t items = i < order.size() ? entries_[i].next_items : 0;
+            entries_[i].forget();
+            entries_[i].items = items;
+            entries_[i].memory = i < order.size() ? values_ + offsets[i] * item_bytes_ : nullptr;
             entries_[i].is_complete = true;
         }
         packed_items_ = total;
@@ -266,6 +275,7 @@ class RaggedStore {
   private:
     struct Entry {
         std::size_t items = 0;
+        std::size_t next_items = 0;  // while packing
         std::byte* memory = nullptr;
         std::unique_ptr<std::byte[]> own;  // where the arena had no room in one piece
         bool is_complete = false;
@@ -278,22 +288,31 @@ class RaggedStore {
         }
     };
 
+    [[nodiscard]] std::span<Entry> list() noexcept { return {entries_.get(), rows_}; }
     [[nodiscard]] std::string over(std::size_t items, std::size_t before, std::string_view name) const {
-        return "field \"" + std::string{name} + "\" holds at most " + std::to_string(capacity_) +
-               " items per batch: this sample has " + std::to_string(items) + " and the rows before it " +
-               std::to_string(before) + "; raise the field's capacity in layout(), or lower batch_size";
+        return Text{"field "}
+            .quote(name)
+            .add(" holds at most ")
+            .add(capacity_)
+            .add(" items per batch: this sample has ")
+            .add(items)
+            .add(" and the rows before it ")
+            .add(before)
+            .add("; raise the field's capacity in layout(), or lower batch_size")
+            .str();
     }
 
     std::byte* values_ = nullptr;
     std::size_t capacity_ = 0;
     std::size_t item_bytes_ = 1;
     std::size_t packed_items_ = 0;
-    std::vector<std::size_t> sizes_;  // reused by pack
+    std::size_t rows_ = 0;
 
     // Whenever mutex_ is free: rows lie apart from each other, and in the arena only below bump_.
     std::mutex mutex_;
-    std::vector<Entry> entries_;  // under mutex_ while the batch is being filled; after that the committing thread's
-    std::size_t bump_ = 0;        // as entries_; in items
+    std::unique_ptr<Entry[]>
+        entries_;           // under mutex_ while the batch is being filled; after that the committing thread's
+    std::size_t bump_ = 0;  // as entries_; in items
 };
 
 /// A slot's memory on the host with its bookkeeping. The memory itself belongs to whoever allocated it.
@@ -349,8 +368,7 @@ class HostArena {
 
     /// Leaves the rows `order` (distinct), in that order, at the front of every field, and zeros
     /// in the rest of the fixed fields. `row_scratch` is any memory to reuse.
-    void arrange(std::span<const std::size_t> order, std::span<std::byte> ragged_scratch,
-                 std::vector<std::byte>& row_scratch) {
+    void arrange(std::span<const std::size_t> order, std::span<std::byte> ragged_scratch, std::string& row_scratch) {
         bool moves_down = true;  // each row goes to its own place or to a lower one that is already free
         bool identity = true;
         for (std::size_t i = 0; i < order.size(); ++i) {

@@ -65,7 +65,7 @@ class Core {
         std::atomic<std::uint64_t> busy_index{0};     // as above
         std::vector<std::size_t> order;
         std::vector<std::uint64_t> ids, positions;
-        std::vector<std::byte> row_scratch;
+        std::string row_scratch;     // bytes
         std::size_t gate_bytes = 0;  // what this worker's item counts in the gate
     };
     enum class Step : std::uint8_t { did, idle, stopped };
@@ -152,10 +152,7 @@ class Core {
             gate_->stop();
         }
         const std::lock_guard lock{mutex_};
-        is_stopping_ = true;
-        ring_.stop();
-        work_.notify_all();
-        ready_.notify_all();
+        end_all();
     }
 
     /// As `stop`, and joins the threads.
@@ -164,10 +161,7 @@ class Core {
             stop();
         } catch (...) {  // a user's stop callback threw: the stop is under way all the same
             const std::lock_guard lock{mutex_};
-            is_stopping_ = true;
-            ring_.stop();
-            work_.notify_all();
-            ready_.notify_all();
+            end_all();
         }
         for (std::thread& thread : threads_) {
             if (thread.joinable()) {
@@ -243,16 +237,16 @@ class Core {
             }
             throw_held_copy(lock);
             const bool all_out = ring_.leases == ring_.lease_limit;
-            if (all_out && wait != Wait::no) {
+            if (all_out && wait == Wait::forever) {
                 bool all_mine = true;
                 for (const auto& [holder, outlet] : holders_) {
                     all_mine = all_mine && holder == me;
                 }
                 if (all_mine) {
                     account();
-                    throw LeaseError{"cannot take another batch: this thread holds all " +
-                                     std::to_string(ring_.lease_limit) +
-                                     " leases there are; give one back first, or raise the option `leases`"};
+                    throw LeaseError{
+                        Text{"cannot take another batch: this thread holds all "}.add(ring_.lease_limit).str() +
+                        " leases there are; give one back first, or raise the option `leases`"};
                 }
             }
             if (!all_out) {
@@ -779,6 +773,15 @@ class Core {
         ready_.notify_all();
     }
 
+    /// Nothing is begun any more, not even the samples of a batch that was; every wait ends.
+    void end_all() {
+        is_stopping_ = true;
+        ring_.cancel_before(ring_.next_begin);
+        close_open();
+        ring_.stop();
+        work_.notify_all();
+        ready_.notify_all();
+    }
     /// No more tickets of the batch that is being handed out; it is cancelled.
     void close_open() {
         HostSlot* const slot = open_.exchange(nullptr, std::memory_order_acq_rel);
@@ -793,7 +796,23 @@ class Core {
             const bool seals = ring_.fill_ended(index_of(slot));
             assert(!seals && "only cancelled batches are closed");
             static_cast<void>(seals);
+            forget_results(slot);
         }
+    }
+    /// A cancelled batch has ended. What failed in it while the prefetcher stops is counted: nobody will see it
+    /// otherwise.
+    void forget_results(HostSlot& slot) {
+        for (RowResult& result : slot.results) {
+            if (result.error && is_stopping_) {
+                failures_.add(failure_of(result.error, std::nullopt), 0);
+            }
+            result.error = nullptr;
+            result.replaced_error = nullptr;
+        }
+        if (slot.batch_error && is_stopping_) {
+            failures_.add(failure_of(slot.batch_error, std::nullopt), 0);
+        }
+        slot.batch_error = nullptr;
     }
 
     [[nodiscard]] Begin begin_batch() {
@@ -1319,6 +1338,7 @@ class Core {
         lock.lock();
         const bool seals = ring_.fill_ended(index_of(slot));
         if (!seals) {  // cancelled: the slot is free again
+            forget_results(slot);
             wake_worker();
             lock.unlock();
             return;
@@ -1446,14 +1466,7 @@ class Core {
     /// Lists a failure; under OnError::fail it is thrown before the batch is delivered. `lost`: rows that are missing.
     void note_failure(Record& record, const std::exception_ptr& error, std::optional<std::uint64_t> replaced_by,
                       std::size_t lost) {
-        Failure failure;
-        try {
-            std::rethrow_exception(error);
-        } catch (const SampleError& e) {
-            failure = {e.index(), e.epoch(), e.position(), e.batch(), e.kind(), e.path(), e.what(), replaced_by};
-        } catch (const std::exception& e) {
-            failure.message = e.what();
-        }
+        const Failure failure = failure_of(error, replaced_by);
         record.info.failures_.push_back(failure);
         if (options_.on_error == OnError::fail) {
             record.errors.push_back(error);
@@ -1641,7 +1654,7 @@ class Core {
         lock.unlock();
         if (all_out) {
             throw TimeoutError{
-                "cannot take a batch in time: all leases are held by other threads; give one back, or "
+                "cannot take a batch in time: all leases are held; give one back, or "
                 "raise the option `leases`",
                 std::nullopt,
                 {}};
@@ -1652,13 +1665,12 @@ class Core {
                                {}};
         }
         const std::string path = path_of(*index);
-        throw TimeoutError{"cannot take a batch in time: still loading sample " + std::to_string(*index) +
-                               (path.empty() ? std::string{}
-                                             : " ("
-                                               " + path + "
-                                               ")") +
-                               "; wait longer, or look at what that sample does",
-                           index, path};
+        Text text{"cannot take a batch in time: still loading sample "};
+        text.add(*index);
+        if (!path.empty()) {
+            text.add(" (").quote(path).add(")");
+        }
+        throw TimeoutError{text.add("; wait longer, or look at what that sample does").str(), index, path};
     }
 
     // ---- Small things (under mutex_ where they touch what it guards) -----------------------------------------------

@@ -73,6 +73,21 @@ template <class E, class... Facts>
     return nest<SampleError>(cause, message, facts);
 }
 
+/// What the list of failures says of an exception that was carried.
+[[nodiscard]] inline Failure failure_of(const std::exception_ptr& error, std::optional<std::uint64_t> replaced_by) {
+    Failure failure;
+    try {
+        std::rethrow_exception(error);
+    } catch (const SampleError& e) {
+        failure = {e.index(), e.epoch(), e.position(), e.batch(), e.kind(), e.path(), e.what(), replaced_by};
+    } catch (const std::exception& e) {
+        failure.message = e.what();
+    } catch (...) {
+        failure.message = "an exception of a type that is no std::exception";
+    }
+    return failure;
+}
+
 /// The last failures, and counts of all. Guarded by whoever owns it.
 class FailureLog {
   public:
