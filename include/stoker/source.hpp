@@ -36,6 +36,7 @@
 #include <vector>
 
 #include <stoker/batch.hpp>
+#include <stoker/detail/text.hpp>
 #include <stoker/random.hpp>
 
 namespace stoker {

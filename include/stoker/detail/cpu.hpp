@@ -3,13 +3,13 @@
 /// How many threads this process may usefully run.
 #pragma once
 
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstddef>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,18 +17,16 @@ namespace stoker {
 inline namespace v0 {
 namespace detail {
 
-/// The first line of a small text file, without its end; nothing where it cannot be read.
-[[nodiscard]] inline std::optional<std::string> first_line(const std::string& path) {
-    struct Close {
-        void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-    };
-    const std::unique_ptr<std::FILE, Close> file{std::fopen(path.c_str(), "re")};
-    char line[4096];
-    if (file == nullptr || std::fgets(line, sizeof line, file.get()) == nullptr) {
-        return std::nullopt;
+/// The contents of a small file of the system's, 4095 bytes at most; empty where it cannot be read.
+[[nodiscard]] inline std::string small_file(const std::string& path) {
+    char text[4095];
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        return {};
     }
-    line[std::strcspn(line, "\n")] = '\0';
-    return std::string{line};
+    const ssize_t bytes = ::read(descriptor, text, sizeof text);
+    ::close(descriptor);
+    return bytes > 0 ? std::string(text, static_cast<std::size_t>(bytes)) : std::string{};
 }
 
 /// CPUs as a control group's quota allows, rounded up, from cgroup v2 `cpu.max` ("200000 100000" or "max 100000"), or
@@ -54,34 +52,30 @@ namespace detail {
             group.erase(group.find_last_of('/'));
         }
     };
-    struct Close {
-        void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-    };
-    const std::unique_ptr<std::FILE, Close> groups{std::fopen((root + "/proc/self/cgroup").c_str(), "re")};
-    char line[4096];
-    while (groups != nullptr && std::fgets(line, sizeof line, groups.get()) != nullptr) {
-        line[std::strcspn(line, "\n")] = '\0';
-        const char* const controllers = std::strchr(line, ':');
-        const char* const path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
-        if (path == nullptr) {
+    const std::string groups = small_file(root + "/proc/self/cgroup");  // lines "number:controllers:path"
+    for (std::size_t begin = 0; begin < groups.size();) {
+        const std::size_t end =
+            groups.find('\n', begin) == std::string::npos ? groups.size() : groups.find('\n', begin);
+        const std::string line = groups.substr(begin, end - begin);
+        begin = end + 1;
+        const std::size_t first = line.find(':');
+        const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) {
             continue;
         }
-        const std::string names{controllers + 1, path};
+        const std::string names = line.substr(first + 1, second - first - 1);
+        const std::string path = line.substr(second + 1);
         if (names.empty()) {  // version 2
-            walk(root + "/sys/fs/cgroup", path + 1, [&](const std::string& folder) {
-                if (const auto text = first_line(folder + "/cpu.max")) {
-                    char* rest = nullptr;
-                    const double quota = std::strtod(text->c_str(), &rest);  // "max" reads as 0
-                    consider(quota, rest == text->c_str() ? 0.0 : std::strtod(rest, nullptr));
-                }
+            walk(root + "/sys/fs/cgroup", path, [&](const std::string& folder) {
+                const std::string text = small_file(folder + "/cpu.max");
+                char* rest = nullptr;
+                const double quota = std::strtod(text.c_str(), &rest);  // "max" reads as 0
+                consider(quota, std::strtod(rest, nullptr));
             });
         } else if ((',' + names + ',').find(",cpu,") != std::string::npos) {
-            walk(root + "/sys/fs/cgroup/cpu", path + 1, [&](const std::string& folder) {
-                const auto quota = first_line(folder + "/cpu.cfs_quota_us");
-                const auto period = first_line(folder + "/cpu.cfs_period_us");
-                if (quota && period) {
-                    consider(std::strtod(quota->c_str(), nullptr), std::strtod(period->c_str(), nullptr));
-                }
+            walk(root + "/sys/fs/cgroup/cpu", path, [&](const std::string& folder) {
+                consider(std::strtod(small_file(folder + "/cpu.cfs_quota_us").c_str(), nullptr),
+                         std::strtod(small_file(folder + "/cpu.cfs_period_us").c_str(), nullptr));
             });
         }
     }
@@ -90,17 +84,15 @@ namespace detail {
 
 /// CPUs that the scheduler lets this process use; 0 where it does not say.
 [[nodiscard]] inline std::size_t affinity_cpus() {
-    for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {  // the kernel's mask may be wider than cpu_set_t
-        struct Free {
-            void operator()(cpu_set_t* set) const noexcept { CPU_FREE(set); }
-        };
-        const std::unique_ptr<cpu_set_t, Free> set{CPU_ALLOC(static_cast<std::size_t>(cpus))};
-        const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus));
-        if (set != nullptr && sched_getaffinity(0, bytes, set.get()) == 0) {
-            return static_cast<std::size_t>(CPU_COUNT_S(bytes, set.get()));
-        }
+    std::uint64_t mask[1024] = {};  // for 65536 CPUs: the kernel's mask may be wider than cpu_set_t
+    if (sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask)) != 0) {
+        return 0;
     }
-    return 0;
+    std::size_t cpus = 0;
+    for (const std::uint64_t word : mask) {
+        cpus += static_cast<std::size_t>(__builtin_popcountll(word));
+    }
+    return cpus;
 }
 
 /// The default number of workers: 1 or more.

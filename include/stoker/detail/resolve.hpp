@@ -15,6 +15,7 @@
 #include <stoker/detail/arena.hpp>
 #include <stoker/detail/cpu.hpp>
 #include <stoker/detail/source_model.hpp>
+#include <stoker/detail/text.hpp>
 #include <stoker/error.hpp>
 #include <stoker/options.hpp>
 #include <stoker/plan.hpp>
@@ -53,17 +54,17 @@ class OptionChecks {
   public:
     void require(bool is_right, const char* name, const std::string& value, const std::string& rule) {
         if (!is_right) {
-            text_ += (text_.empty() ? "" : "; ") + std::string{name} + " is " + value + ", but " + rule;
+            text_.add(text_.empty() ? "" : "; ").add(name).add(" is ").add(value).add(", but ").add(rule);
         }
     }
     void throw_if_any() const {
         if (!text_.empty()) {
-            throw OptionError{"cannot make the prefetcher: " + text_};
+            throw OptionError{Text{"cannot make the prefetcher: "}.add(text_.str()).str()};
         }
     }
 
   private:
-    std::string text_;
+    Text text_;
 };
 
 /// The state that describes `options` at a place in the plan.
@@ -89,7 +90,7 @@ template <class B>
     constexpr std::size_t most = 65536;
     const bool is_generator = !source.size();
     const bool copies = is_tensor && needs_copy;
-    const auto number = [](auto value) { return std::to_string(value); };
+    const auto number = [](std::uint64_t value) { return std::to_string(value); };
     OptionChecks checks;
     checks.require(options.batch_size >= 1 && options.batch_size <= 0x7fffffff, "batch_size",
                    number(options.batch_size), "it has to be 1 to 2147483647");
@@ -151,11 +152,18 @@ template <class B>
         resolved.plan.emplace(PlanSpec{options.order, *source.size(), options.batch_size, options.last_batch,
                                        options.rank, options.ranks, options.split, options.rank_batches});
         if (resolved.plan->epoch(0).batches() == 0) {
-            throw OptionError{"cannot make the prefetcher: with " + number(resolved.plan->samples()) +
-                              " samples, batch_size " + number(options.batch_size) + ", rank " + number(options.rank) +
-                              " of " + number(options.ranks) +
-                              " and this last_batch rule an epoch has no batch; lower batch_size, keep the last batch, "
-                              "or use fewer ranks"};
+            throw OptionError{
+                Text{"cannot make the prefetcher: with "}
+                    .add(resolved.plan->samples())
+                    .add(" samples, batch_size ")
+                    .add(options.batch_size)
+                    .add(", rank ")
+                    .add(options.rank)
+                    .add(" of ")
+                    .add(options.ranks)
+                    .add(" and this last_batch rule an epoch has no batch; lower batch_size, keep the last "
+                         "batch, or use fewer ranks")
+                    .str()};
         }
     }
     resolved.epochs = options.epochs;
@@ -182,9 +190,12 @@ template <class B>
     if (options.max_bytes) {
         const std::size_t least = times(1 + extra, resolved.slot_bytes) + beside;
         if (*options.max_bytes < least) {
-            throw OptionError{"cannot make the prefetcher: max_bytes is " + number(*options.max_bytes) +
-                              ", but one batch ahead" + (copies ? "" : " and " + number(options.leases) + " leased") +
-                              " take " + number(least) + " bytes; raise it to that, or lower batch_size"};
+            Text text{"cannot make the prefetcher: max_bytes is "};
+            text.add(*options.max_bytes).add(", but one batch ahead");
+            if (!copies) {
+                text.add(" and ").add(options.leases).add(" leased");
+            }
+            throw OptionError{text.add(" take ").add(least).add(" bytes; raise it to that, or lower batch_size").str()};
         }
         const std::size_t room = (*options.max_bytes - beside) / resolved.slot_bytes;
         resolved.slots = room < resolved.slots ? room : resolved.slots;
