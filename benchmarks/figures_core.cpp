@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The figures of the core, one line each: name value unit. Some two minutes; wants a quiet machine.
+// The figures of the core, one line each: name value unit. About a minute; wants a quiet machine.
 // figures_core [--data DIR] [--verbose] [WORD...]: the JPEG files below DIR instead of rendered ones; how much the
 // values scatter, on standard error; only figures whose name contains one of the words.
 #include <cstdio>
@@ -71,6 +71,7 @@ void overlap(const Settings& settings, const benchmarks::Pictures& pictures) {
     if (!is_wanted) {
         return;
     }
+    const benchmarks::OthersWatch others;
     const auto results = benchmarks::measure_overlap(pictures, false);
     for (std::size_t i = 0; i < results.size(); ++i) {
         print(("efficiency_" + std::string{benchmarks::overlap_cases[i].name}).c_str(), results[i].efficiency, 4,
@@ -80,6 +81,9 @@ void overlap(const Settings& settings, const benchmarks::Pictures& pictures) {
                          results[i].overlapped, results[i].ideal, results[i].load * 1e3, results[i].least,
                          results[i].most);
         }
+    }
+    if (settings.is_verbose) {
+        std::fprintf(stderr, "  meanwhile others kept %.2f CPUs busy\n", others.busy_cpus());
     }
 }
 
@@ -123,10 +127,12 @@ void measure(const Settings& settings) {
     }
     machinery(settings);
     if (settings.wants("first_batch_extra_ms")) {
-        const benchmarks::FirstBatch first = benchmarks::median_first_batch(pictures);
+        const auto runs = benchmarks::first_batches(pictures);
+        const benchmarks::FirstBatch first = runs[runs.size() / 2];
         print("first_batch_extra_ms", first.extra() * 1e3, 3, "ms");
         if (settings.is_verbose) {
-            std::fprintf(stderr, "  %.2f ms in all, its decoding %.2f ms\n", first.total * 1e3, first.own * 1e3);
+            std::fprintf(stderr, "  %.2f ms in all, its decoding %.2f ms; extra %.3f to %.3f ms\n", first.total * 1e3,
+                         first.own * 1e3, runs.front().extra() * 1e3, runs.back().extra() * 1e3);
         }
     }
     if (settings.wants("shuffle_ns_per_index_1e9")) {

@@ -3,10 +3,13 @@
 /// How long the first batch takes beyond its own decoding.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <stoker/core.hpp>
 
@@ -63,8 +66,8 @@ struct FirstBatch {
     return {total, source.first_batch_busy() / static_cast<double>(*feed.options().workers)};
 }
 
-/// The run with the median extra time. The first runs read the files into the page cache.
-[[nodiscard]] inline FirstBatch median_first_batch(const Pictures& pictures, std::size_t rounds = 21) {
+/// Runs in ascending order of extra time. Two more before them read the files into the page cache.
+[[nodiscard]] inline std::vector<FirstBatch> first_batches(const Pictures& pictures, std::size_t rounds = 21) {
     for (std::size_t round = 0; round < 2; ++round) {
         keep(first_batch(pictures).total);
     }
@@ -73,7 +76,7 @@ struct FirstBatch {
         runs.push_back(first_batch(pictures));
     }
     std::sort(runs.begin(), runs.end(), [](const FirstBatch& a, const FirstBatch& b) { return a.extra() < b.extra(); });
-    return runs[runs.size() / 2];
+    return runs;
 }
 
 }  // namespace benchmarks

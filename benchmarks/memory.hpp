@@ -60,7 +60,7 @@ template <class Batch, class Source>
     return live_bytes() - after_first;
 }
 
-/// The larger growth of two: pictures from files, and empty work.
+/// Pictures from files, and empty work.
 [[nodiscard]] inline std::int64_t heap_growth_of_pictures(const Pictures& pictures) {
     return heap_growth<stoker::ImageBatch>(pictures.source(Pictures::rendered), 8);
 }

@@ -27,6 +27,9 @@ inline constexpr std::array<OverlapCase, 3> overlap_cases = {
 
 inline constexpr std::size_t overlap_batches = 200;  // of one run
 inline constexpr std::size_t overlap_runs = 5;
+// Ahead so many: with batches as small as these, of a few milliseconds, 2 would be less than what the system takes from
+// a worker at a time when the machine is not quiet.
+inline constexpr std::size_t overlap_prefetch = 4;
 
 /// One run of `overlap_batches` batches. Times in seconds.
 struct OverlapRun {
@@ -69,7 +72,7 @@ struct OverlapRun {
     const Clock::time_point begin = Clock::now();
     stoker::Prefetcher<stoker::ImageBatch> feed{source,
                                                 {.batch_size = pictures.batch_size(),
-                                                 .prefetch_batches = 2,
+                                                 .prefetch_batches = overlap_prefetch,
                                                  .order = stoker::shuffled(seed),
                                                  .leases = 2,
                                                  .epochs = 1}};

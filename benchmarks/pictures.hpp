@@ -67,7 +67,7 @@ class Pictures {
 
     [[nodiscard]] bool are_rendered() const noexcept { return !temporary_.empty(); }
     /// Pictures per batch so that a batch takes some milliseconds to load.
-    [[nodiscard]] std::size_t batch_size() const noexcept { return are_rendered() ? 8 : 4; }
+    [[nodiscard]] std::size_t batch_size() const noexcept { return are_rendered() ? 16 : 4; }
     [[nodiscard]] std::size_t files() const noexcept { return paths_.size(); }
 
     /// Reads, decodes, crops and resizes `size` pictures per epoch, to 64 x 64 pixels.

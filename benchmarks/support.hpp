@@ -5,13 +5,18 @@
 
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <stoker/core.hpp>
@@ -44,6 +49,40 @@ inline void sleep_for(Duration time) { sleep_until(Clock::now() + time); }
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
+
+/// How much of the machine others use meanwhile: what a measurement is worth depends on it.
+class OthersWatch {
+  public:
+    OthersWatch() : begin_{now()} {}
+    /// CPUs that were busy with anything but this process, on average since construction; -1 where the system does not
+    /// say.
+    [[nodiscard]] double busy_cpus() const {
+        const Moment end = now();
+        const double elapsed = seconds(end.time - begin_.time);
+        if (begin_.all < 0 || end.all < 0 || elapsed <= 0) {
+            return -1;
+        }
+        return std::max(0.0, (end.all - begin_.all) - (end.own - begin_.own)) / elapsed;
+    }
+
+  private:
+    struct Moment {
+        Clock::time_point time;
+        double all, own;  // CPU seconds
+    };
+    [[nodiscard]] static Moment now() {
+        std::ifstream file{"/proc/stat"};
+        std::string word;
+        double user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupt = 0, soft = 0, steal = 0;
+        if (!(file >> word >> user >> nice >> system >> idle >> wait >> interrupt >> soft >> steal)) {
+            return {Clock::now(), -1, 0};
+        }
+        const double ticks = user + nice + system + interrupt + soft + steal;
+        return {Clock::now(), ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)), cpu_seconds()};
+    }
+
+    Moment begin_;
+};
 
 /// Makes the compiler believe that somebody looks at `value`.
 template <class T>

@@ -101,6 +101,21 @@ template <class B>
 concept TensorBatch = std::default_initializable<B> && std::copyable<B> && requires { BatchTraits<B>::fields; } &&
                       detail::all_fields<std::remove_cvref_t<decltype(BatchTraits<B>::fields)>>;
 
+namespace detail {
+
+/// Position of a field that a user names. @throws OptionError  it is not in the batch's list
+template <TensorBatch B, class M>
+[[nodiscard]] constexpr std::size_t listed_position(M member) {
+    const std::size_t position = field_position(BatchTraits<B>::fields, member);
+    if (position == BatchTraits<B>::fields.size) {
+        throw OptionError{
+            "cannot find the field: the member given is not in the batch's list of fields; add it to `fields`"};
+    }
+    return position;
+}
+
+}  // namespace detail
+
 /// Sample shapes and capacities of a batch's fields; the element types are in the fields' own types.
 /// `Layout<B>{}.shape(&B::images, {224, 224, 3}).capacity(&B::boxes, 1000, {4})`. A `Tensor<T, 1>` (one number per
 /// sample) needs no entry.
@@ -113,13 +128,13 @@ class Layout {
     template <class T, std::size_t Rank>
         requires(Rank >= 2)
     Layout& shape(Tensor<T, Rank> B::*member, const std::size_t (&extents)[Rank - 1]) {
-        set(specs_[detail::field_position(BatchTraits<B>::fields, member)], extents);
+        set(spec_of(member), extents);
         return *this;
     }
     /// A ragged field of single elements: at most `items` of them in all rows of one batch together.
     template <class T>
     Layout& capacity(Ragged<T, 1> B::*member, std::size_t items) {
-        detail::FieldSpec& spec = specs_[detail::field_position(BatchTraits<B>::fields, member)];
+        detail::FieldSpec& spec = spec_of(member);
         spec.capacity = items;
         spec.is_set = true;
         return *this;
@@ -128,7 +143,7 @@ class Layout {
     template <class T, std::size_t Rank>
         requires(Rank >= 2)
     Layout& capacity(Ragged<T, Rank> B::*member, std::size_t items, const std::size_t (&inner)[Rank - 1]) {
-        detail::FieldSpec& spec = specs_[detail::field_position(BatchTraits<B>::fields, member)];
+        detail::FieldSpec& spec = spec_of(member);
         set(spec, inner);
         spec.capacity = items;
         return *this;
@@ -158,6 +173,10 @@ class Layout {
         (add(Members), ...);
     }
 
+    template <class M>
+    [[nodiscard]] detail::FieldSpec& spec_of(M member) {
+        return specs_[detail::listed_position<B>(member)];
+    }
     template <std::size_t N>
     static void set(detail::FieldSpec& spec, const std::size_t (&extents)[N]) {
         for (std::size_t axis = 0; axis < N; ++axis) {
@@ -207,14 +226,14 @@ class Row {
 
     /// One number per sample: a reference to it.
     template <class T>
-    [[nodiscard]] T& operator[](Tensor<T, 1> B::*member) const noexcept {
-        return *reinterpret_cast<T*>(arena_->row(position(member), row_));
+    [[nodiscard]] T& operator[](Tensor<T, 1> B::*member) const {
+        return *reinterpret_cast<T*>(arena_->row(detail::listed_position<B>(member), row_));
     }
     /// A fixed field: the sample's tensor, without the batch dimension.
     template <class T, std::size_t Rank>
         requires(Rank >= 2)
-    [[nodiscard]] Tensor<T, Rank - 1> operator[](Tensor<T, Rank> B::*member) const noexcept {
-        const std::size_t field = position(member);
+    [[nodiscard]] Tensor<T, Rank - 1> operator[](Tensor<T, Rank> B::*member) const {
+        const std::size_t field = detail::listed_position<B>(member);
         typename Tensor<T, Rank - 1>::Shape shape{};
         for (std::size_t axis = 0; axis + 1 < Rank; ++axis) {
             shape[axis] = arena_->layout().fields()[field].spec.inner[axis];
@@ -223,19 +242,12 @@ class Row {
     }
     /// A ragged field: `row[&B::boxes].resize(n)` gives n items to write.
     template <class T, std::size_t Rank>
-    [[nodiscard]] RaggedRow<T, Rank> operator[](Ragged<T, Rank> B::*member) const noexcept {
-        const std::size_t field = position(member);
+    [[nodiscard]] RaggedRow<T, Rank> operator[](Ragged<T, Rank> B::*member) const {
+        const std::size_t field = detail::listed_position<B>(member);
         return {arena_->ragged(field), row_, arena_->layout().fields()[field].spec};
     }
 
   private:
-    template <class M>
-    [[nodiscard]] static std::size_t position(M member) noexcept {
-        const std::size_t found = detail::field_position(BatchTraits<B>::fields, member);
-        assert(found < BatchTraits<B>::fields.size && "the member is not in the batch's list of fields");
-        return found;
-    }
-
     detail::HostArena* arena_;
     std::size_t row_;
 };

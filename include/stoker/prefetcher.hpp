@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -199,7 +200,7 @@ class Prefetcher {
     /// @throws StateError   options.resume does not fit.
     /// Also what the source's `size`, `layout`, `fingerprint`, the device's allocations and `on_worker_start` throw.
     template <class Source>
-        requires SourceOf<Source, Batch>
+        requires(!std::same_as<Source, Prefetcher>) && SourceOf<Source, Batch>
     explicit Prefetcher(Source source, PrefetcherOptions options = {}, Device device = {}) {
         auto model = std::make_unique<detail::SourceModelFor<Source, Batch>>(std::move(source));
         auto resolved = detail::resolve<Batch>(*model, std::move(options), device.needs_copy());

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <cstddef>
@@ -49,8 +50,10 @@ class ByteBuffer {
     void resize(std::size_t size) {
         if (size > capacity_) {
             release();
-            bytes_ = std::make_unique_for_overwrite<std::byte[]>(size);
-            capacity_ = size;
+            // A power of two, so that a recycled buffer soon has its final size.
+            const std::size_t rounded = std::bit_ceil(size < 4096 ? std::size_t{4096} : size);
+            bytes_ = std::make_unique_for_overwrite<std::byte[]>(rounded);
+            capacity_ = rounded;
         }
         size_ = size;
     }

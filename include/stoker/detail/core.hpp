@@ -270,7 +270,9 @@ class Core {
                     ring_.deliver(*outlet);
                     holders_.push_back({me, *outlet});
                     pass_batch(record);
-                    wake_worker();  // a batch less is held ready: another may be begun
+                    if (ring_.can_begin()) {  // a batch less is held ready
+                        wake_worker();
+                    }
                     delivered_batches_.add(1);
                     delivered_samples_.add(record.info.size());
                     delivered_bytes_.add(record.info.used_bytes());
@@ -538,7 +540,9 @@ class Core {
             ready_.notify_all();
         }
         copy_wanted_.store(copies_, std::memory_order_relaxed);
-        wake_worker();
+        if (copies_ || ring_.can_begin()) {
+            wake_worker();
+        }
         if (consumers_waiting_ != 0) {
             ready_.notify_all();
         }
