@@ -27,7 +27,8 @@ int main() {
     std::vector<std::int32_t> train_labels, validation_labels;
     for (int i = 0; i < 60; ++i) {
         const std::string path = (folder / (std::to_string(i) + ".bmp")).string();
-        write_picture(path, static_cast<unsigned char>(i % 2 == 0 ? 60 + i % 24 : 150 + i % 24));  // dark: label 0, bright: 1
+        write_picture(path,
+                      static_cast<unsigned char>(i % 2 == 0 ? 60 + i % 24 : 150 + i % 24));  // dark: label 0, bright: 1
         (i < 48 ? train_paths : validation_paths).push_back(path);
         (i < 48 ? train_labels : validation_labels).push_back(i % 2);
     }

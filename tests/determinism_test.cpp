@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same bytes for any number of workers and any depth, and random draws that depend on the plan alone.
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -80,8 +81,8 @@ TEST(DeterminismTest, AnyNumberOfRanksSharesTheSamePlan) {
     const auto draws_of = [](std::uint64_t ranks) {
         std::vector<std::pair<std::uint64_t, std::string>> rows;
         for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-            auto feed = draw_feed(
-                23, {.workers = 2, .order = stoker::shuffled(4), .rank = rank, .ranks = ranks, .epochs = 1});
+            auto feed =
+                draw_feed(23, {.workers = 2, .order = stoker::shuffled(4), .rank = rank, .ranks = ranks, .epochs = 1});
             for (auto&& batch : feed) {
                 rows.emplace_back(batch.info().position(), record(batch).bytes);
             }

@@ -74,8 +74,8 @@ TEST(FailureTest, TheErrorHoldsItsFactsAndTheOriginal) {
         EXPECT_EQ(error.kind(), ErrorKind::damaged);
         EXPECT_EQ(error.path(), "draw/6.bin");
         EXPECT_EQ(error.bytes(), 7U);
-        EXPECT_TRUE(has_words(error.what(), {"cannot load \"draw/6.bin\"", "sample 6", "epoch 0", "a planted fault",
-                                             "OnError::skip"}));
+        EXPECT_TRUE(has_words(
+            error.what(), {"cannot load \"draw/6.bin\"", "sample 6", "epoch 0", "a planted fault", "OnError::skip"}));
         try {
             std::rethrow_if_nested(error);
             FAIL() << "the original is not nested";
@@ -124,9 +124,9 @@ TEST(FailureTest, ThePathOfTheReaderWinsOverDescribe) {
 }
 
 TEST(FailureTest, ASourceWithoutDescribeIsNamedByNumber) {
-    NumberFeed feed{stoker::samples<NumberBatch>(1, number_layout(),
-                                                 [](auto, Sample&) { throw std::runtime_error{"broken"}; }),
-                    {.workers = 1}};
+    NumberFeed feed{
+        stoker::samples<NumberBatch>(1, number_layout(), [](auto, Sample&) { throw std::runtime_error{"broken"}; }),
+        {.workers = 1}};
     const std::string text = message_of<SampleError>([&] { static_cast<void>(feed.next()); });
     EXPECT_TRUE(has_words(text, {"cannot load sample 0 for batch 0"}));
 }
@@ -166,9 +166,9 @@ TEST(FailureTest, SkipLeavesThemOutAndListsThem) {
 
 TEST(FailureTest, TheRingHoldsNothingOfFailedRows) {
     // Rows that survive move up whole, and the rows behind them are zero: with padding they can be seen.
-    auto feed = number_feed(
-        4, {.batch_size = 4, .workers = 2, .last_batch = stoker::LastBatch::pad, .on_error = OnError::skip},
-        throw_on({0, 2}, std::runtime_error{"broken"}));
+    auto feed =
+        number_feed(4, {.batch_size = 4, .workers = 2, .last_batch = stoker::LastBatch::pad, .on_error = OnError::skip},
+                    throw_on({0, 2}, std::runtime_error{"broken"}));
     for (int i = 0; i < 4; ++i) {
         const auto batch = feed.next();
         EXPECT_EQ(ids_of(*batch), (std::vector<std::uint64_t>{1, 3}));
@@ -212,14 +212,13 @@ TEST(FailureTest, SubstituteIsAFunctionOfThePlanAlone) {
 }
 
 TEST(FailureTest, SubstitutesDrawFromTheWholeSubsetAndAreListed) {
-    auto feed = draw_feed(
-        100,
-        {.batch_size = 2,
-         .workers = 2,
-         .order = stoker::sequential(3).subset({10, 20, 30, 40}),
-         .on_error = OnError::substitute,
-         .epochs = 50},
-        one_of({10}));
+    auto feed = draw_feed(100,
+                          {.batch_size = 2,
+                           .workers = 2,
+                           .order = stoker::sequential(3).subset({10, 20, 30, 40}),
+                           .on_error = OnError::substitute,
+                           .epochs = 50},
+                          one_of({10}));
     std::set<std::uint64_t> replacements;
     for (auto&& batch : feed) {
         for (const stoker::Failure& failure : batch.info().failures()) {
@@ -236,9 +235,8 @@ TEST(FailureTest, SubstitutesDrawFromTheWholeSubsetAndAreListed) {
 TEST(FailureTest, EightSubstitutesAreTriedThenTheSampleIsSkipped) {
     for (const std::size_t workers : worker_counts) {
         const SampleCounter counter;
-        auto feed = number_feed(
-            5, {.batch_size = 5, .workers = workers, .on_error = OnError::substitute, .epochs = 1},
-            all_of({counter.hook(), [](Sample&) { throw std::runtime_error{"all broken"}; }}));
+        auto feed = number_feed(5, {.batch_size = 5, .workers = workers, .on_error = OnError::substitute, .epochs = 1},
+                                all_of({counter.hook(), [](Sample&) { throw std::runtime_error{"all broken"}; }}));
         const auto batch = feed.next();
         ASSERT_TRUE(batch);
         EXPECT_EQ(batch->size(), 0U);
@@ -254,15 +252,14 @@ TEST(FailureTest, EightSubstitutesAreTriedThenTheSampleIsSkipped) {
 
 TEST(FailureTest, ASubstituteStartsFromACleanRow) {
     // The failed attempt has written items; the substitute writes none.
-    NumberFeed feed{stoker::samples<NumberBatch>(
-                        2, number_layout(),
-                        [](stoker::Row<NumberBatch> row, Sample& sample) {
-                            row[&NumberBatch::ids] = sample.index();
-                            if (sample.index() == 0) {
-                                static_cast<void>(row[&NumberBatch::items].resize(5));
-                                throw std::runtime_error{"broken"};
-                            }
-                        }),
+    NumberFeed feed{stoker::samples<NumberBatch>(2, number_layout(),
+                                                 [](stoker::Row<NumberBatch> row, Sample& sample) {
+                                                     row[&NumberBatch::ids] = sample.index();
+                                                     if (sample.index() == 0) {
+                                                         static_cast<void>(row[&NumberBatch::items].resize(5));
+                                                         throw std::runtime_error{"broken"};
+                                                     }
+                                                 }),
                     {.batch_size = 2, .workers = 1, .on_error = OnError::substitute}};
     const auto batch = feed.next();
     ASSERT_EQ(ids_of(*batch), (std::vector<std::uint64_t>{1, 1}));
@@ -276,19 +273,19 @@ TEST(FailureTest, RaggedCapacityFailsRowsByTheirSizesAlone) {
         const SampleLatch latch{last};
         const SampleCounter counter;
         constexpr std::size_t sizes[] = {6, 6, 3, 0};
-        NumberFeed feed{stoker::samples<NumberBatch>(4, number_layout(10),
-                                                     [&, hold = latch.hook(), count = counter.hook()](
-                                                         stoker::Row<NumberBatch> row, Sample& sample) {
-                                                         hold(sample);
-                                                         row[&NumberBatch::ids] = sample.index();
-                                                         auto items = row[&NumberBatch::items].resize(
-                                                             sizes[sample.index()]);
-                                                         for (auto& item : items) {
-                                                             item = static_cast<std::uint32_t>(sample.index());
-                                                         }
-                                                         count(sample);
-                                                     }),
-                        {.batch_size = 4, .workers = 2, .prefetch_batches = 1, .on_error = OnError::skip}};
+        NumberFeed feed{
+            stoker::samples<NumberBatch>(
+                4, number_layout(10),
+                [&, hold = latch.hook(), count = counter.hook()](stoker::Row<NumberBatch> row, Sample& sample) {
+                    hold(sample);
+                    row[&NumberBatch::ids] = sample.index();
+                    auto items = row[&NumberBatch::items].resize(sizes[sample.index()]);
+                    for (auto& item : items) {
+                        item = static_cast<std::uint32_t>(sample.index());
+                    }
+                    count(sample);
+                }),
+            {.batch_size = 4, .workers = 2, .prefetch_batches = 1, .on_error = OnError::skip}};
         counter.wait_for(3);
         latch.open();
         const auto batch = feed.next();
@@ -303,14 +300,14 @@ TEST(FailureTest, RaggedCapacityFailsRowsByTheirSizesAlone) {
 }
 
 TEST(FailureTest, ARowLargerThanItsWholeFieldFailsByItself) {
-    NumberFeed feed{stoker::samples<NumberBatch>(3, number_layout(4),
-                                                 [](stoker::Row<NumberBatch> row, Sample& sample) {
-                                                     row[&NumberBatch::ids] = sample.index();
-                                                     for (auto& item : row[&NumberBatch::items].resize(
-                                                              sample.index() == 1 ? 5 : 2)) {
-                                                         item = 1;
-                                                     }
-                                                 }),
+    NumberFeed feed{stoker::samples<NumberBatch>(
+                        3, number_layout(4),
+                        [](stoker::Row<NumberBatch> row, Sample& sample) {
+                            row[&NumberBatch::ids] = sample.index();
+                            for (auto& item : row[&NumberBatch::items].resize(sample.index() == 1 ? 5 : 2)) {
+                                item = 1;
+                            }
+                        }),
                     {.batch_size = 3, .workers = 1}};
     try {
         static_cast<void>(feed.next());

@@ -73,13 +73,13 @@ struct Case {
     options.batch_size = 1 + dice.below(7);
     options.order = random_order(dice, one.size);
     options.last_batch = dice.of({LastBatch::keep, LastBatch::drop, LastBatch::pad});
-    options.ranks = dice.of({1, 1, 2, 3, 4});
+    options.ranks = dice.of<std::uint64_t>({1, 1, 2, 3, 4});
     options.rank = dice.below(static_cast<std::size_t>(options.ranks));
     options.split = dice.of({Split::striped, Split::contiguous});
     options.rank_batches = dice.of({RankBatches::as_they_fall, RankBatches::equal});
     options.on_error = dice.of({OnError::fail, OnError::skip, OnError::substitute});
     options.epochs = 1 + dice.below(3);
-    const std::size_t every = dice.of({2, 3, 5, 1000});
+    const std::size_t every = dice.of<std::size_t>({2, 3, 5, 1000});
     one.fails = [every](std::uint64_t index) { return index % every == every - 1; };
     one.has_finish = dice.below(2) == 0;
     one.finish_fails = [every](std::uint64_t batch) { return batch % every == 1; };
@@ -314,11 +314,11 @@ TEST(AcceptanceTest, B127AResumeSkipsInItsOwnEpochOnly) {
     static_cast<void>(take(saved, 16));  // 10 of epoch 0, 6 of epoch 1
     PrefetcherOptions again = options;
     again.resume = saved.state();
-    auto feed = colour_feed(40, again);
-    EXPECT_EQ(feed.epoch().number(), 1U);
     auto resumed = colour_feed(40, again);
     const Ledger expected = take(saved, 4);
-    EXPECT_EQ(collect_identities(resumed.epoch()), expected);
+    auto epoch = resumed.epoch();
+    EXPECT_EQ(epoch.number(), 1U);
+    EXPECT_EQ(collect_identities(epoch), expected);
     EXPECT_EQ(collect_identities(resumed.epoch()).size(), 10U);
     EXPECT_EQ(collect_identities(resumed.epoch()).size(), 10U);
 }
@@ -365,11 +365,8 @@ TEST(AcceptanceTest, B129ResumeNeedsNoParticularWorkers) {
 }
 
 TEST(AcceptanceTest, B130WhatDoesNotFitIsRefusedByName) {
-    const PrefetcherOptions options{.batch_size = 4,
-                                    .workers = 1,
-                                    .order = stoker::shuffled(5),
-                                    .last_batch = LastBatch::drop,
-                                    .ranks = 2};
+    const PrefetcherOptions options{
+        .batch_size = 4, .workers = 1, .order = stoker::shuffled(5), .last_batch = LastBatch::drop, .ranks = 2};
     auto saved = colour_feed(40, options);
     static_cast<void>(take(saved, 2));
     const State state = saved.state();

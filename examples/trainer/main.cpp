@@ -1,313 +1,316 @@
 // The example trainer: a training and a validation prefetcher side by side, several epochs, best weights kept, resume
 // after an interruption, and a summary of what the overlap was worth. See options.hpp for the command line.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include <stoker/stoker.hpp>
 
+#include "checkpoint.hpp"
+#include "data.hpp"
 #include "model.hpp"
 #include "options.hpp"
 #include "pictures.hpp"
+#include "progress.hpp"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-volatile std::sig_atomic_t interrupted = 0;
+using Feed = stoker::Prefetcher<stoker::ImageBatch>;
+using Count = unsigned long long;  // for printf
+
+volatile std::sig_atomic_t interrupted = 0;  // the signal that came
+extern "C" void on_signal(int signal) {
+    interrupted = signal;
+    std::signal(signal, SIG_DFL);  // the next one ends the program at once
+}
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-struct Data {
-    stoker::ImageFolder train, validation;
-    std::vector<std::uint64_t> train_ids, validation_ids;
-};
-
-/// DIR/train and DIR/val, or one folder of which about every fifth picture of a class with two or more is for
-/// validation.
-Data open_data(const std::filesystem::path& folder) {
-    const bool is_split =
-        std::filesystem::is_directory(folder / "train") && std::filesystem::is_directory(folder / "val");
-    Data data{stoker::ImageFolder{is_split ? folder / "train" : folder},
-              stoker::ImageFolder{is_split ? folder / "val" : folder},
-              {},
-              {}};
-    if (is_split && data.train.classes() != data.validation.classes()) {
-        throw stoker::OptionError{"cannot train on \"" + folder.string() + "\": train and val have different classes"};
+/// Takes the next batch, but does not wait on when a signal comes. Nothing: the epoch has ended, or a signal came.
+std::optional<stoker::Lease<stoker::ImageBatch>> next_batch(stoker::Epoch<stoker::ImageBatch>& epoch) {
+    while (interrupted == 0) {
+        try {
+            return epoch.next_for(std::chrono::milliseconds{200});
+        } catch (const stoker::TimeoutError&) {  // have a look at `interrupted`
+        }
     }
-    std::vector<std::uint64_t> seen(data.train.classes().size());
-    for (std::uint64_t i = 0; i < data.train.size(); ++i) {
-        const std::uint64_t n = seen[static_cast<std::size_t>(data.train.label(i))]++;
-        (!is_split && n % 5 == 1 ? data.validation_ids : data.train_ids).push_back(i);
-    }
-    for (std::uint64_t i = 0; is_split && i < data.validation.size(); ++i) {
-        data.validation_ids.push_back(i);
-    }
-    if (data.validation_ids.empty()) {
-        std::puts(
-            "note: no class has two pictures, so the validation set is the training set: its accuracy says nothing");
-        data.validation_ids = data.train_ids;
-    }
-    return data;
+    return std::nullopt;
 }
 
-/// Everything an interrupted run needs to go on, bit for bit.
-struct Checkpoint {
-    std::string state;        // where the training prefetcher goes on
-    std::uint64_t epoch = 0;  // being trained, or, if is_validating, to be validated
-    bool is_validating = false;
-    double best_loss = 1e300, best_accuracy = 0;
-    Model::Score score;  // of the epoch so far
-    std::vector<float> weights, momentum, best_weights;
-
-    void save(const std::filesystem::path& path) const {
-        const std::filesystem::path fresh = path.string() + ".new";
-        std::ofstream file{fresh, std::ios::binary};
-        file << "stoker-trainer 1\n" << state << '\n';
-        const auto put = [&file](const auto& value) {
-            file.write(reinterpret_cast<const char*>(&value), sizeof value);
-        };
-        put(epoch), put(is_validating), put(best_loss), put(best_accuracy);
-        put(score.loss), put(score.right), put(score.count);
-        for (const auto* list : {&weights, &momentum, &best_weights}) {
-            const std::uint64_t size = list->size();
-            put(size);
-            file.write(reinterpret_cast<const char*>(list->data()), static_cast<std::streamsize>(size * sizeof(float)));
-        }
-        if (!file.flush()) {
-            throw std::runtime_error{"cannot write \"" + fresh.string() + "\""};
-        }
-        file.close();
-        std::filesystem::rename(fresh, path);  // whole, or not at all
-    }
-
-    static Checkpoint load(const std::filesystem::path& path, std::size_t parameters) {
-        Checkpoint checkpoint;
-        std::ifstream file{path, std::ios::binary};
-        std::string title;
-        std::getline(file, title);
-        std::getline(file, checkpoint.state);
-        const auto get = [&file](auto& value) { file.read(reinterpret_cast<char*>(&value), sizeof value); };
-        get(checkpoint.epoch), get(checkpoint.is_validating), get(checkpoint.best_loss), get(checkpoint.best_accuracy);
-        get(checkpoint.score.loss), get(checkpoint.score.right), get(checkpoint.score.count);
-        bool fits = file && title == "stoker-trainer 1";
-        for (auto* list : {&checkpoint.weights, &checkpoint.momentum, &checkpoint.best_weights}) {
-            std::uint64_t size = 0;
-            get(size);
-            fits = fits && file && (size == parameters || (list == &checkpoint.best_weights && size == 0));
-            list->resize(fits ? size : 0);
-            file.read(reinterpret_cast<char*>(list->data()),
-                      static_cast<std::streamsize>(list->size() * sizeof(float)));
-        }
-        if (!fits || !file) {
-            throw std::runtime_error{"cannot resume from \"" + path.string() +
-                                     "\": it is missing, cut short, or of other classes; start without --resume"};
-        }
-        return checkpoint;
-    }
-};
-
-/// One line that a terminal shows moving, and a log file once per epoch.
-class Progress {
-  public:
-    void show(const std::string& line, bool is_last) {
-        if (is_terminal_) {
-            std::printf("\r%-*s%s", width_, line.c_str(), is_last ? "\n" : "");
-            width_ = is_last ? 0 : static_cast<int>(line.size());
-            std::fflush(stdout);
-        } else if (is_last) {
-            std::printf("%s\n", line.c_str());
-            std::fflush(stdout);
-        }
-    }
-
-  private:
-    bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
-    int width_ = 0;
-};
+enum class Files { kept, none };  // whether a run leaves a checkpoint and its best weights
 
 struct Outcome {
     int exit_code = 0;
-    double wall = 0, compute = 0, waited = 0, busy = 0;
-    std::uint64_t pictures = 0, batches = 0, hash = 0;
+    std::size_t workers = 0;
+    double wall = 0, compute = 0, waited = 0, loading = 0;  // seconds
+    std::uint64_t pictures = 0, hash = 0;
     double best_accuracy = 0;
 };
 
-Outcome train(const TrainerOptions& options, const Data& data) {
-    const std::size_t classes = data.train.classes().size();
-    Model model{classes, options.seed};
-    Checkpoint checkpoint;
-    const std::filesystem::path file = options.out / "checkpoint";
-    stoker::PrefetcherOptions feeding{.batch_size = options.batch_size,
-                                      .workers = options.workers,
-                                      .prefetch_batches = options.prefetch,
-                                      .order = stoker::shuffled(options.seed).subset(data.train_ids),
-                                      .on_error = stoker::OnError::skip,
-                                      .epochs = options.epochs};
-    if (options.is_resumed) {
-        checkpoint = Checkpoint::load(file, model.weights().size());
-        model.weights() = checkpoint.weights;
-        model.momentum() = checkpoint.momentum;
-        feeding.resume = stoker::State::parse(checkpoint.state);
+class Run {
+  public:
+    Run(const TrainerOptions& options, const Data& data, Progress& progress, Files files)
+        : options_{options}, progress_{progress}, files_{files}, model_{data.train.classes().size(), options.seed} {
+        checkpoint_.settings = "size " + std::to_string(options.size) +
+                               (options.validation == Validation::none ? ", no validation" : ", validation");
+        stoker::PrefetcherOptions feeding{.batch_size = options.batch_size,
+                                          .workers = options.workers,
+                                          .prefetch_batches = options.prefetch,
+                                          .order = stoker::shuffled(options.seed).subset(data.train_ids),
+                                          .on_error = stoker::OnError::skip,
+                                          .epochs = options.epochs};
+        if (options.is_resumed) {
+            checkpoint_ = Checkpoint::load(file_, checkpoint_.settings, model_.weights().size());
+            if (checkpoint_.epoch >= options.epochs) {
+                throw BadInput{text("cannot resume: %llu epochs are done, so --epochs has to be more than %llu",
+                                    Count{checkpoint_.epoch}, Count{options.epochs})};
+            }
+            model_.weights() = checkpoint_.weights;
+            model_.momentum() = checkpoint_.momentum;
+            feeding.resume = stoker::State::parse(checkpoint_.state);
+        }
+        feed_.emplace(stoker::decode(data.train, {.height = options.size,
+                                                  .width = options.size,
+                                                  .crop = stoker::Crop::random_resized,
+                                                  .scale = {0.6, 1.0},
+                                                  .flip = 0.5}),
+                      feeding);
+        if (!data.validation_ids.empty()) {
+            validation_.emplace(stoker::decode(data.validation, {.height = options.size, .width = options.size}),
+                                stoker::PrefetcherOptions{.batch_size = options.batch_size,
+                                                          .workers = options.workers,
+                                                          .prefetch_batches = 1,
+                                                          .order = stoker::sequential().subset(data.validation_ids),
+                                                          .on_error = stoker::OnError::skip});
+        }
     }
-    stoker::Prefetcher<stoker::ImageBatch> feed{stoker::decode(data.train, {.height = options.size,
-                                                                            .width = options.size,
-                                                                            .crop = stoker::Crop::random_resized,
-                                                                            .scale = {0.6, 1.0},
-                                                                            .flip = 0.5}),
-                                                feeding};
-    stoker::Prefetcher<stoker::ImageBatch> validation{
-        stoker::decode(data.validation, {.height = options.size, .width = options.size}),
-        {.batch_size = options.batch_size,
-         .workers = options.workers,
-         .prefetch_batches = 1,
-         .order = stoker::sequential().subset(data.validation_ids),
-         .on_error = stoker::OnError::skip}};
 
-    Outcome outcome;
-    Progress progress;
-    std::uint64_t steps = 0;
-    const auto begin = Clock::now();
-    const auto save = [&] {
-        checkpoint.weights = model.weights();
-        checkpoint.momentum = model.momentum();
-        checkpoint.save(file);
-    };
-    const auto is_interrupted = [&] {
+    Outcome operator()() {
+        while (checkpoint_.epoch < options_.epochs && train_epoch() && validate_epoch()) {
+            checkpoint_.score = {};
+            checkpoint_.is_trained = 0;
+            if (++checkpoint_.epoch < options_.epochs) {
+                save();
+            }
+        }
+        outcome_.wall = seconds_since(begin_);
         if (interrupted != 0) {
-            save();
-            std::printf("\ninterrupted in epoch %llu; go on with the same options and --resume\n",
-                        static_cast<unsigned long long>(checkpoint.epoch + 1));
-            outcome.exit_code = 128 + interrupted;
+            outcome_.exit_code = 128 + interrupted;
+            return outcome_;
         }
-        return interrupted != 0;
-    };
-    checkpoint.state = feed.state().to_string();
-    for (; checkpoint.epoch < options.epochs; ++checkpoint.epoch) {
-        char line[200];
-        if (!checkpoint.is_validating) {
-            stoker::Epoch epoch = feed.epoch();
-            const std::uint64_t whole = epoch.remaining().value_or(0);
-            for (auto&& batch : epoch) {
-                const auto start = Clock::now();
-                checkpoint.score.add(model.train(batch->images, batch->labels.host(), 0.05F));
-                outcome.compute += seconds_since(start);
-                outcome.pictures += batch.size();
-                ++outcome.batches;
-                checkpoint.state = batch.state().to_string();
-                std::snprintf(
-                    line, sizeof line, "epoch %llu/%llu  batch %llu/%llu  loss %.3f  %.0f pictures/s",
-                    static_cast<unsigned long long>(checkpoint.epoch + 1),
-                    static_cast<unsigned long long>(options.epochs),
-                    static_cast<unsigned long long>(whole - epoch.remaining().value_or(0)),
-                    static_cast<unsigned long long>(whole),
-                    checkpoint.score.loss / static_cast<double>(std::max<std::uint64_t>(1, checkpoint.score.count)),
-                    static_cast<double>(outcome.pictures) / seconds_since(begin));
-                progress.show(line, false);
-                if (++steps == options.stop_after) {
-                    std::raise(SIGINT);
-                }
-                if (is_interrupted()) {
-                    return outcome;
-                }
+        count(*feed_);
+        if (validation_) {
+            count(*validation_);
+        }
+        if (files_ == Files::kept) {
+            std::filesystem::remove(file_);  // nothing is left to resume
+        }
+        outcome_.workers = feed_->options().workers.value_or(0);
+        outcome_.hash = hash_of(model_.weights());
+        outcome_.best_accuracy = checkpoint_.best_accuracy;
+        return outcome_;
+    }
+
+  private:
+    /// @return false: a signal came, and the state is saved.
+    bool train_epoch() {
+        if (checkpoint_.is_trained != 0) {
+            return true;  // this far it came before the interruption
+        }
+        stoker::Epoch epoch = feed_->epoch();
+        const std::uint64_t whole = feed_->length().value_or(0);
+        while (auto batch = next_batch(epoch)) {
+            if (steps_++ == 0) {
+                progress_.log(text("first batch after %.3f s", seconds_since(begin_)));
             }
-            checkpoint.is_validating = true;
-        }
-        Model::Score score;
-        for (auto&& batch : validation.epoch()) {
             const auto start = Clock::now();
-            score.add(model.evaluate(batch->images, batch->labels.host()));
-            outcome.compute += seconds_since(start);
-            if (is_interrupted()) {
-                return outcome;
+            // The place of a device: it would start its step on (*batch).on(stream) here.
+            checkpoint_.score.add(model_.train((*batch)->images, (*batch)->labels.host(), 0.05F));
+            outcome_.compute += seconds_since(start);
+            outcome_.pictures += batch->size();
+            const std::uint64_t left = epoch.remaining().value_or(0);
+            checkpoint_.is_trained = left == 0 ? 1 : 0;
+            progress_.show(text("epoch %llu/%llu  batch %llu/%llu  loss %.3f  %.0f pictures/s",
+                                Count{checkpoint_.epoch + 1}, Count{options_.epochs}, Count{whole - left}, Count{whole},
+                                checkpoint_.score.mean_loss(),
+                                static_cast<double>(outcome_.pictures) / seconds_since(begin_)));
+            if (steps_ == options_.stop_after) {
+                std::raise(SIGINT);
             }
         }
-        const double count = static_cast<double>(std::max<std::uint64_t>(1, score.count));
-        const double loss = score.loss / count, accuracy = static_cast<double>(score.right) / count;
-        if (loss < checkpoint.best_loss) {
-            checkpoint.best_loss = loss;
-            checkpoint.best_accuracy = accuracy;
-            checkpoint.best_weights = model.weights();
-            std::ofstream best{options.out / "best-weights", std::ios::binary};
-            best.write(reinterpret_cast<const char*>(model.weights().data()),
-                       static_cast<std::streamsize>(model.weights().size() * sizeof(float)));
+        if (interrupted != 0) {
+            return leave();  // while `epoch` lives: giving it up early would skip the rest of it
         }
-        std::snprintf(line, sizeof line, "epoch %llu/%llu  train loss %.3f  validation loss %.3f  accuracy %.1f %%",
-                      static_cast<unsigned long long>(checkpoint.epoch + 1),
-                      static_cast<unsigned long long>(options.epochs),
-                      checkpoint.score.loss / static_cast<double>(std::max<std::uint64_t>(1, checkpoint.score.count)),
-                      loss, 100 * accuracy);
-        progress.show(line, true);
-        checkpoint.score = {};
-        checkpoint.is_validating = false;
+        checkpoint_.is_trained = 1;
+        if (checkpoint_.score.count == 0) {
+            const auto failures = feed_->failures();
+            throw std::runtime_error{"no picture could be loaded" +
+                                     (failures.empty() ? std::string{} : ": " + failures.front().message)};
+        }
+        return true;
     }
-    outcome.wall = seconds_since(begin);
-    for (const stoker::Report& report : {feed.report(), validation.report()}) {
-        outcome.busy += report.fetch.busy_seconds + report.fill.busy_seconds + report.finish.busy_seconds;
-        outcome.waited += report.consumer_waited_seconds;
+
+    /// Keeps the weights when they are the best so far. @return false: a signal came, and the state is saved.
+    bool validate_epoch() {
+        Model::Score score;
+        if (validation_) {
+            stoker::Epoch epoch = validation_->epoch();
+            while (auto batch = next_batch(epoch)) {
+                const auto start = Clock::now();
+                score.add(model_.evaluate((*batch)->images, (*batch)->labels.host()));
+                outcome_.compute += seconds_since(start);
+            }
+        }
+        if (interrupted != 0) {
+            return leave();
+        }
+        std::string line = text("epoch %llu/%llu  train loss %.3f", Count{checkpoint_.epoch + 1},
+                                Count{options_.epochs}, checkpoint_.score.mean_loss());
+        if (validation_) {
+            line += text("  validation loss %.3f  accuracy %.1f %%", score.mean_loss(), 100 * score.accuracy());
+        }
+        const Model::Score& judge = validation_ ? score : checkpoint_.score;
+        if (judge.mean_loss() < checkpoint_.best_loss) {
+            checkpoint_.best_loss = judge.mean_loss();
+            checkpoint_.best_accuracy = judge.accuracy();
+            if (files_ == Files::kept) {
+                write_whole(options_.out / "best-weights", [this](std::ofstream& file) {
+                    file.write(reinterpret_cast<const char*>(model_.weights().data()),
+                               static_cast<std::streamsize>(model_.weights().size() * sizeof(float)));
+                });
+            }
+            line += "  best";
+        }
+        progress_.say(line);
+        return true;
+    }
+
+    void save() {
+        if (files_ == Files::kept) {
+            checkpoint_.state = feed_->state().to_string();  // behind the last batch that was taken
+            checkpoint_.weights = model_.weights();
+            checkpoint_.momentum = model_.momentum();
+            checkpoint_.save(file_);
+        }
+    }
+
+    bool leave() {
+        save();
+        progress_.say(text("interrupted in epoch %llu", Count{checkpoint_.epoch + 1}) +
+                      (files_ == Files::kept ? "; go on with the same options and --resume" : " of the comparison"));
+        return false;
+    }
+
+    void count(const Feed& feed) {
+        const stoker::Report report = feed.report();
+        outcome_.loading += report.fetch.busy_seconds + report.fill.busy_seconds + report.finish.busy_seconds;
+        outcome_.waited += report.consumer_waited_seconds;
         if (report.failures != 0) {
-            std::printf("note: %llu pictures could not be loaded and were left out\n",
-                        static_cast<unsigned long long>(report.failures));
+            progress_.say(
+                text("note: loading failed %llu times, and went on without; the last time: ", Count{report.failures}) +
+                feed.failures().back().message);
         }
     }
-    for (const stoker::Failure& failure : feed.failures()) {
-        std::printf("  %s\n", failure.message.c_str());
-        break;  // the first one says what kind it is
+
+    const TrainerOptions& options_;
+    Progress& progress_;
+    Files files_;
+    Model model_;
+    Checkpoint checkpoint_;
+    const std::filesystem::path file_ = options_.out / "checkpoint";
+    Outcome outcome_;
+    std::uint64_t steps_ = 0;
+    const Clock::time_point begin_ = Clock::now();
+    std::optional<Feed> feed_, validation_;
+};
+
+void summarise(const TrainerOptions& options, const Outcome& outcome, Progress& progress) {
+    if (options.validation == Validation::none) {
+        progress.say("no validation: the best weights are those of the least training loss");
+    } else {
+        progress.say(text("best validation accuracy %.1f %%", 100 * outcome.best_accuracy));
     }
-    outcome.hash = hash_of(model.weights());
-    outcome.best_accuracy = checkpoint.best_accuracy;
-    std::filesystem::remove(file);  // nothing is left to resume
-    return outcome;
+    progress.say("best weights in " + (options.out / "best-weights").string() + ", log in " +
+                 (options.out / "log.txt").string());
+    if (outcome.workers == 0) {
+        progress.say(text("sequential %.2f s (--workers 0: nothing overlapped): loading %.2f s, compute %.2f s",
+                          outcome.wall, outcome.loading, outcome.compute));
+    } else {
+        // A worker's clock runs on while it waits for a core, so the estimate is too high on a busy machine.
+        progress.say(text(
+            "overlapped %.2f s; sequential %.2f s (estimated: loading %.2f s, by the counters of %zu workers, plus "
+            "compute %.2f s)",
+            outcome.wall, outcome.loading + outcome.compute, outcome.loading, outcome.workers, outcome.compute));
+    }
+    progress.say(text("the compute waited for pictures %.0f %% of the time; %.0f pictures/s",
+                      100 * outcome.waited / outcome.wall, static_cast<double>(outcome.pictures) / outcome.wall));
+    progress.say(text("final weights %016llx", Count{outcome.hash}));
+}
+
+int run(int argc, char** argv) {
+    TrainerOptions options = parse_options(argc, argv);
+    std::error_code failed;
+    std::filesystem::create_directories(options.out, failed);
+    if (failed) {
+        throw BadInput{"cannot make the folder \"" + options.out.string() + "\" that --out names: " + failed.message()};
+    }
+    if (options.data.empty()) {
+        options.data = pictures::render(options.out, options.is_small ? 20 : 200, options.seed);
+    }
+    Progress progress{options.out / "log.txt", options.is_resumed ? Progress::Log::append : Progress::Log::anew};
+    const Data data = open_data(options.data, options.validation, progress);
+    if (!options.is_resumed && std::filesystem::exists(options.out / "checkpoint")) {
+        progress.say("note: this run starts anew and replaces the checkpoint of an unfinished one in " +
+                     options.out.string() + "; --resume would go on with that");
+    }
+    std::signal(SIGINT, on_signal);  // from here on there is something to save
+    std::signal(SIGTERM, on_signal);
+    const Outcome outcome = Run{options, data, progress, Files::kept}();
+    if (outcome.exit_code != 0) {
+        return outcome.exit_code;
+    }
+    summarise(options, outcome, progress);
+    if (options.is_compared) {
+        progress.say("once more, without overlap");
+        options.workers = 0;
+        const Outcome sequential = Run{options, data, progress, Files::none}();
+        if (sequential.exit_code != 0) {
+            return sequential.exit_code;
+        }
+        const bool is_equal = sequential.hash == outcome.hash;
+        progress.say(
+            text("measured: overlapped %.2f s, sequential %.2f s (second, so its files were cached), %.2f "
+                 "times as fast; weights %s",
+                 outcome.wall, sequential.wall, sequential.wall / outcome.wall, is_equal ? "equal" : "DIFFER"));
+        return is_equal ? 0 : 1;
+    }
+    return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    TrainerOptions options = parse_options(argc, argv);
-    if (options.is_small) {
-        options.epochs = std::min<std::uint64_t>(options.epochs, 2);
+int main(int argc, char** argv) {
+    const auto complain = [](const std::exception& error, int exit_code) {
+        std::fprintf(stderr, "trainer: %s\n", error.what());
+        return exit_code;
+    };
+    try {
+        return run(argc, argv);
+    } catch (const BadInput& error) {
+        return complain(error, 2);
+    } catch (const stoker::Error& error) {  // options, a folder or a saved state that do not work
+        return complain(error, 2);
+    } catch (const std::filesystem::filesystem_error& error) {
+        return complain(error, 2);
+    } catch (const std::exception& error) {
+        return complain(error, 1);
     }
-    std::signal(SIGINT, [](int signal) { interrupted = signal; });
-    std::signal(SIGTERM, [](int signal) { interrupted = signal; });
-    std::filesystem::create_directories(options.out);
-    if (options.data.empty()) {
-        options.data = options.out / "pictures";
-        pictures::render(options.data, options.is_small ? 20 : 200, options.seed);
-    }
-    const Data data = open_data(options.data);
-    std::printf("%zu pictures to train on, %zu to validate, %zu classes; %zu without use in the folder\n",
-                data.train_ids.size(), data.validation_ids.size(), data.train.classes().size(),
-                static_cast<std::size_t>(data.train.ignored()));
-    const Outcome outcome = train(options, data);
-    if (outcome.exit_code != 0) {
-        return outcome.exit_code;
-    }
-    std::printf("best validation accuracy %.1f %%; weights in %s\n", 100 * outcome.best_accuracy,
-                (options.out / "best-weights").c_str());
-    std::printf(
-        "overlapped %.2f s; sequential %.2f s (estimated: loading %.2f s, by the workers' counters, plus compute %.2f "
-        "s)\n",
-        outcome.wall, outcome.busy + outcome.compute, outcome.busy, outcome.compute);
-    std::printf("the loop waited for pictures %.0f %% of the time; %.0f pictures/s\n",
-                100 * outcome.waited / outcome.wall, static_cast<double>(outcome.pictures) / outcome.wall);
-    std::printf("final weights %016llx\n", static_cast<unsigned long long>(outcome.hash));
-    if (options.is_compared) {
-        options.workers = 0;
-        options.is_resumed = false;
-        const Outcome sequential = train(options, data);
-        std::printf("measured: overlapped %.2f s, sequential %.2f s, %.2f times as fast; weights %s\n", outcome.wall,
-                    sequential.wall, sequential.wall / outcome.wall,
-                    sequential.hash == outcome.hash ? "equal" : "DIFFER");
-        return sequential.hash == outcome.hash ? 0 : 1;
-    }
-    return 0;
-} catch (const std::exception& error) {
-    std::fprintf(stderr, "trainer: %s\n", error.what());
-    return 2;
 }

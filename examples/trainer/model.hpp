@@ -2,10 +2,10 @@
 // Everything runs on the calling thread in a fixed order, so the weights depend on nothing but the batches.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -37,6 +37,10 @@ class Model {
     struct Score {
         double loss = 0;  // sum over the pictures
         std::uint64_t right = 0, count = 0;
+        [[nodiscard]] double mean_loss() const { return count == 0 ? 0 : loss / static_cast<double>(count); }
+        [[nodiscard]] double accuracy() const {
+            return count == 0 ? 0 : static_cast<double>(right) / static_cast<double>(count);
+        }
         void add(const Score& other) {
             loss += other.loss;
             right += other.right;

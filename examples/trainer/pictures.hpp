@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <stoker/random.hpp>
@@ -32,19 +33,20 @@ inline bool is_inside(std::size_t shape, double x, double y, double period) {
 /// Writes rgb8 pixels as a PNG or, where `path` ends in .jpg, a JPEG file; see pictures.cpp.
 bool write(const std::filesystem::path& path, const std::vector<std::uint8_t>& rgb, int edge);
 
-/// Renders `per_class` pictures of every class below `folder`, unless a complete set of that size is there already.
-inline void render(const std::filesystem::path& folder, std::uint64_t per_class, std::uint64_t seed) {
-    const std::string label = "pictures " + std::to_string(per_class) + " seed " + std::to_string(seed);
-    const std::filesystem::path mark = folder.parent_path() / "pictures.complete";
-    std::string found;
-    std::getline(std::ifstream{mark}, found);
-    if (found == label) {
-        return;
+/// Renders `per_class` pictures of every class into a folder below `out` that no other set of pictures uses, unless
+/// they are there already. @return that folder
+inline std::filesystem::path render(const std::filesystem::path& out, std::uint64_t per_class, std::uint64_t seed) {
+    const std::filesystem::path complete =
+        out / ("rendered-" + std::to_string(per_class) + "-seed-" + std::to_string(seed));
+    if (std::filesystem::exists(complete)) {
+        std::printf("the rendered pictures in %s are used again\n", complete.c_str());
+        return complete;
     }
-    std::filesystem::remove(mark);
-    std::filesystem::remove_all(folder);
+    const std::filesystem::path folder = complete.string() + ".part";  // it gets its name when it is complete
     std::printf("rendering %zu x %llu pictures into %s\n", classes.size(), static_cast<unsigned long long>(per_class),
-                folder.c_str());
+                complete.c_str());
+    std::fflush(stdout);
+    std::filesystem::remove_all(folder);
     constexpr int edge = 64;
     for (std::size_t shape = 0; shape < classes.size(); ++shape) {
         std::filesystem::create_directories(folder / classes[shape]);
@@ -79,7 +81,8 @@ inline void render(const std::filesystem::path& folder, std::uint64_t per_class,
             }
         }
     }
-    std::ofstream{mark} << label << '\n';
+    std::filesystem::rename(folder, complete);
+    return complete;
 }
 
 }  // namespace pictures

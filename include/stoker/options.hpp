@@ -33,7 +33,7 @@ enum class Delivery : std::uint8_t {
 struct Event {
     enum class Kind : std::uint8_t {
         sample_warning,  ///< A source called `Sample::warn`.
-        sample_failed,   ///< A sample failed; the policy says what becomes of it.
+        sample_failed,   ///< A sample failed; the policy says what becomes of it. Not told while the prefetcher stops.
         library,         ///< About the prefetcher itself.
     };
     Kind kind = Kind::library;

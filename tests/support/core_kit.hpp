@@ -123,8 +123,8 @@ template <class E, class Action>
 /// Whether `text` holds each of `words`.
 [[nodiscard]] ::testing::AssertionResult has_words(const std::string& text, const std::vector<std::string>& words);
 
-/// Expects `count` threads of the library. Threads name themselves when they start and the kernel may list a joined one a
-/// moment longer, so this looks until it fits.
+/// Expects `count` threads of the library. Threads name themselves when they start and the kernel may list a joined one
+/// a moment longer, so this looks until it fits.
 void expect_library_threads(std::size_t count);
 
 /// Runs `body` in a child process. @return its exit status; 128 + the signal that ended it; -1 when it hung

@@ -1367,7 +1367,7 @@ class Core {
         BatchInfo& info = record.info;
         worker.order.clear();
         if (slot.batch_error) {
-            note_failure(record, slot.batch_error, std::nullopt, slot.rows);
+            note_failure(record, std::exchange(slot.batch_error, nullptr), std::nullopt, slot.rows);
         } else {
             for (std::size_t i = 0; i < slot.rows; ++i) {
                 RowResult& result = slot.results[i];
@@ -1461,7 +1461,7 @@ class Core {
         } catch (...) {
             const std::size_t lost = info.ids_.size();
             fail_batch(slot, std::current_exception());
-            note_failure(slot.record, slot.batch_error, std::nullopt, lost);
+            note_failure(slot.record, std::exchange(slot.batch_error, nullptr), std::nullopt, lost);
             info.ids_.clear();
             arrange(worker, slot, {});
         }
@@ -1521,7 +1521,7 @@ class Core {
         since = now;
         lock.lock();
         if (error) {
-            from.copy_error = error;
+            from.copy_error = std::move(error);  // moved, here and below: the consumer's is the last reference
             ring_.copy_failed(pair);
         } else {
             ring_.copy_enqueued(pair);
@@ -1551,7 +1551,7 @@ class Core {
             ring_.reaped(index);
         }
         if (error && !fatal_) {
-            fatal_ = error;
+            fatal_ = std::move(error);
             ready_.notify_all();
         }
         wake_worker();
