@@ -92,8 +92,8 @@ class BatchIterator {
         : core_{std::move(core)}, run_{run}, where_{where} {
         lease_ = Consumer<B, D>::next(core_, run_, where_);
     }
-    BatchIterator(BatchIterator&&) = default;
-    BatchIterator& operator=(BatchIterator&&) = default;
+    BatchIterator(BatchIterator&&) noexcept = default;
+    BatchIterator& operator=(BatchIterator&&) noexcept = default;
 
     [[nodiscard]] Lease<B, D>& operator*() const noexcept { return *lease_; }
     [[nodiscard]] Lease<B, D>* operator->() const noexcept { return &*lease_; }

@@ -56,7 +56,9 @@ template <class E, class... Facts>
     } catch (const DataError& e) {
         facts.kind = e.kind();
         facts.bytes = e.bytes();
-        facts.path = e.path().empty() ? std::move(facts.path) : e.path();
+        if (!e.path().empty()) {
+            facts.path = e.path();
+        }
         reason = e.what();
     } catch (const std::exception& e) {
         reason = e.what();
