@@ -74,8 +74,8 @@ class Consumer {
                                                              std::chrono::nanoseconds timeout,
                                                              const std::source_location& where) {
         const Clock::time_point now = Clock::now();
-        const bool is_endless = timeout > Clock::time_point::max() - now;
-        const auto taken = core->take(run, Wait::until, is_endless ? Clock::time_point::max() : now + timeout);
+        const bool is_endless = timeout > (Clock::time_point::max)() - now;
+        const auto taken = core->take(run, Wait::until, is_endless ? (Clock::time_point::max)() : now + timeout);
         return taken.outcome == Outcome::batch ? std::optional{Lease<B, D>{core, taken.outlet, where}} : std::nullopt;
     }
 };

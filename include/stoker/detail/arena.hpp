@@ -42,7 +42,7 @@ struct FieldSpec {
         std::size_t bytes = element_bytes;
         for (std::size_t axis = 0; axis < inner_rank; ++axis) {
             if (__builtin_mul_overflow(bytes, inner[axis], &bytes)) {
-                return std::numeric_limits<std::size_t>::max();
+                return (std::numeric_limits<std::size_t>::max)();
             }
         }
         return bytes;
@@ -74,7 +74,7 @@ class ArenaLayout {
                                       .str()};
             }
             const std::size_t bytes = spec.unit_bytes();
-            if (bytes == 0 || bytes == std::numeric_limits<std::size_t>::max()) {
+            if (bytes == 0 || bytes == (std::numeric_limits<std::size_t>::max)()) {
                 throw OptionError{Text{"cannot lay out the batch: the extents of field "}
                                       .quote(spec.name)
                                       .add(" are 0 or too large; every extent is 1 or more")
@@ -123,7 +123,7 @@ class ArenaLayout {
         const std::size_t offset = align(end_);
         std::size_t bytes = 0;
         if (__builtin_mul_overflow(unit, count, &bytes) ||
-            bytes > std::numeric_limits<std::size_t>::max() / 4 - offset) {
+            bytes > (std::numeric_limits<std::size_t>::max)() / 4 - offset) {
             throw OptionError{Text{"cannot lay out the batch: field "}
                                   .quote(field.spec.name)
                                   .add(" with ")

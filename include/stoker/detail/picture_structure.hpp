@@ -69,7 +69,7 @@ struct PictureStructure {
 /// Takes the size over. @return false, with the reason, if it is against a limit
 inline bool take_size(PictureStructure& structure, std::uint64_t width, std::uint64_t height,
                       const DecodeLimits& limits) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    constexpr std::uint64_t most = (std::numeric_limits<std::uint32_t>::max)();
     structure.result.info.width = static_cast<std::uint32_t>(width < most ? width : most);
     structure.result.info.height = static_cast<std::uint32_t>(height < most ? height : most);
     if (width == 0 || height == 0) {

@@ -185,7 +185,7 @@ template <class B>
     resolved.slots = options.prefetch_batches + extra;
     const auto times = [](std::size_t count, std::size_t bytes) {
         std::size_t product = 0;
-        return __builtin_mul_overflow(count, bytes, &product) ? std::numeric_limits<std::size_t>::max() / 2 : product;
+        return __builtin_mul_overflow(count, bytes, &product) ? (std::numeric_limits<std::size_t>::max)() / 2 : product;
     };
     if (options.max_bytes) {
         const std::size_t least = times(1 + extra, resolved.slot_bytes) + beside;
