@@ -61,7 +61,8 @@ int main() {
                                             .workers = 4,
                                             .prefetch_batches = 16,
                                             .max_bytes = 3'000'000,  // the smaller of the two wins
-                                            .order = stoker::shuffled(1)};
+                                            .order = stoker::shuffled(1),
+                                            .epochs = 1};  // nothing is read behind it, so the file may be closed
     const auto planned = stoker::Prefetcher<Records>::planned_bytes(file, options);
     stoker::Prefetcher<Records> feed{file, options};
     std::printf("%llu MB of records through %zu KB of slots, %zu batches ahead\n",
