@@ -147,22 +147,20 @@ class Core {
 
     /// Ends all waits and all work; may be called from any thread, more than once.
     void stop() {
+        {
+            const std::lock_guard lock{mutex_};
+            end_all();
+        }
+        // Behind the end: a sample that gives up because of its stop token fails in a batch that nobody takes any more.
         stop_.request_stop();
         if (gate_) {
             gate_->stop();
         }
-        const std::lock_guard lock{mutex_};
-        end_all();
     }
 
     /// As `stop`, and joins the threads.
     void shut_down() noexcept {
-        try {
-            stop();
-        } catch (...) {  // a user's stop callback threw: the stop is under way all the same
-            const std::lock_guard lock{mutex_};
-            end_all();
-        }
+        stop();
         for (std::thread& thread : threads_) {
             if (thread.joinable()) {
                 thread.join();
