@@ -252,8 +252,8 @@ concept SourceOf = (TensorBatch<B> && (RandomAccessSource<S, B> || WholeBatchSou
 template <TensorBatch B, class Fill>
 class CallableSamples {
   public:
-    CallableSamples(std::uint64_t size, Layout<B> layout, Fill fill)
-        : size_{size}, layout_{layout}, fill_{std::move(fill)} {}
+    CallableSamples(std::uint64_t count, Layout<B> shapes, Fill callable)
+        : size_{count}, layout_{shapes}, fill_{std::move(callable)} {}
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] Layout<B> layout() const { return layout_; }
     void fill(Row<B> row, Sample& sample) const { fill_(row, sample); }
@@ -275,8 +275,8 @@ template <TensorBatch B, class Fill>
 template <TensorBatch B, class Fill>
 class CallableBatches {
   public:
-    CallableBatches(std::uint64_t size, Layout<B> layout, Fill fill)
-        : size_{size}, layout_{layout}, fill_{std::move(fill)} {}
+    CallableBatches(std::uint64_t count, Layout<B> shapes, Fill callable)
+        : size_{count}, layout_{shapes}, fill_{std::move(callable)} {}
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] Layout<B> layout() const { return layout_; }
     void fill_batch(Rows<B> rows, BatchContext& context) const { fill_(rows, context); }
@@ -298,7 +298,7 @@ template <TensorBatch B, class Fill>
 template <TensorBatch B, class Next>
 class CallableGenerator {
   public:
-    CallableGenerator(Layout<B> layout, Next next) : layout_{layout}, next_{std::move(next)} {}
+    CallableGenerator(Layout<B> shapes, Next callable) : layout_{shapes}, next_{std::move(callable)} {}
     [[nodiscard]] Layout<B> layout() const { return layout_; }
     [[nodiscard]] bool next(Row<B> row, Sample& sample) { return next_(row, sample); }
 
@@ -318,7 +318,7 @@ template <TensorBatch B, class Next>
 template <class Make>
 class CallableValues {
   public:
-    CallableValues(std::uint64_t size, Make make) : size_{size}, make_{std::move(make)} {}
+    CallableValues(std::uint64_t count, Make callable) : size_{count}, make_{std::move(callable)} {}
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] auto make(Sample& sample) const { return make_(sample); }
 
@@ -338,7 +338,7 @@ template <std::invocable<Sample&> Make>
 template <class Next>
 class CallableValueGenerator {
   public:
-    explicit CallableValueGenerator(Next next) : next_{std::move(next)} {}
+    explicit CallableValueGenerator(Next callable) : next_{std::move(callable)} {}
     [[nodiscard]] auto next(Sample& sample) { return next_(sample); }
 
   private:
