@@ -16,6 +16,8 @@
 namespace stoker {
 inline namespace v0 {
 namespace detail {
+template <class B>
+class BatchMaker;
 template <class B, class D>
 class Core;
 }  // namespace detail
@@ -57,6 +59,8 @@ class BatchInfo {
   private:
     template <class B, class D>
     friend class detail::Core;
+    template <class B>
+    friend class detail::BatchMaker;
 
     std::size_t rows_ = 0;
     std::size_t used_bytes_ = 0;

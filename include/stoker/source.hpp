@@ -3,24 +3,28 @@
 /// What a prefetcher can load from: random-access sources, whole-batch callables, generators and makers of plain
 /// values; and the one context argument that user code gets.
 ///
-/// A source is taken by value. Which functions it has decides what it is:
+/// A source is taken by value. Which functions it has decides what it is.
 ///
-/// | has | is |
-/// | --- | --- |
-/// | `size()`, `layout()`, `fill(Row<B>, Sample&) const` | random access; `fill` is called by many threads at once |
-/// | the same with `Item fetch(Sample&) const`, `fill(Row<B>, Item&, Sample&) const` | random access in two phases |
-/// | `size()`, `layout()`, `fill_batch(Rows<B>, BatchContext&) const` | whole batches; called by many threads at once |
-/// | `layout()`, `bool next(Row<B>, Sample&)` | generator: one thread at a time; false is the end, with the row
-/// untouched | | `layout()`, `std::optional<Item> fetch(Sample&)`, `fill(Row<B>, Item&, Sample&) const` | generator
-/// whose second phase runs concurrently | | `size()`, `T make(Sample&) const` | plain values for `Prefetcher<T>`, by
-/// many threads at once | | `std::optional<T> next(Sample&)` | generator of plain values |
+/// Random access, called by many threads at once:
+/// - `size()`, `layout()`, `fill(Row<B>, Sample&) const`;
+/// - the same in two phases: `Item fetch(Sample&) const`, `fill(Row<B>, Item&, Sample&) const`;
+/// - whole batches: `size()`, `layout()`, `fill_batch(Rows<B>, BatchContext&) const`;
+/// - plain values, for `Prefetcher<T>`: `size()`, `T make(Sample&) const`.
 ///
-/// Optional members: `std::string describe(std::uint64_t index) const` (a path or name, for errors),
-/// `std::uint64_t fingerprint() const` (kept in the resume state; of the data's identity),
-/// `void finish(B&, BatchContext&) const` (once per batch that is not empty, before the copy),
-/// `std::size_t item_bytes(std::uint64_t index) const` (size of the item before it is fetched, for the byte budget);
-/// for generators `void restart(std::uint64_t epoch)`, `void skip(std::uint64_t samples)`, `std::uint64_t length()
-/// const` (samples of one epoch).
+/// Generators, called by one thread at a time:
+/// - `layout()`, `bool next(Row<B>, Sample&)`: false is the end, with the row untouched;
+/// - `layout()`, `std::optional<Item> fetch(Sample&)`, and `fill(Row<B>, Item&, Sample&) const`, which runs
+/// concurrently;
+/// - plain values: `std::optional<T> next(Sample&)`.
+///
+/// Optional members of any source:
+/// - `std::string describe(std::uint64_t index) const`: a path or name, for errors;
+/// - `std::uint64_t fingerprint() const`: the data's identity, kept in the resume state;
+/// - `void finish(B&, BatchContext&) const`: once per batch that is not empty, before the copy;
+/// - `std::size_t item_bytes(std::uint64_t index) const`: an item's size before it is fetched, for the byte budget.
+///
+/// Optional members of a generator: `void restart(std::uint64_t epoch)`, `void skip(std::uint64_t samples)`,
+/// `std::uint64_t length() const` (samples of one epoch).
 #pragma once
 
 #include <concepts>

@@ -28,11 +28,14 @@
 #include <vector>
 
 #include <stoker/batch_info.hpp>
+#include <stoker/detail/batch_maker.hpp>
 #include <stoker/detail/counters.hpp>
 #include <stoker/detail/failures.hpp>
 #include <stoker/detail/resolve.hpp>
 #include <stoker/detail/slots.hpp>
 #include <stoker/detail/source_model.hpp>
+#include <stoker/detail/text.hpp>
+#include <stoker/detail/worker.hpp>
 #include <stoker/device.hpp>
 #include <stoker/error.hpp>
 #include <stoker/options.hpp>
@@ -53,21 +56,6 @@ class Core {
     using HostSlot = detail::HostSlot<B, D>;
     using DeviceSlot = detail::DeviceSlot<B, D>;
 
-    struct alignas(cache_line) Worker {
-        explicit Worker(std::size_t n) : number{n} {}
-        std::size_t number;
-        WorkerContext context;
-        Core* core = nullptr;
-        Clock::time_point last{};
-        StageCounter fetch, fill, finish, copy;
-        Counter waited_for_consumer, waited_for_budget, waited_for_turn;
-        std::atomic<std::uint64_t> busy_batch{none};  // for the text of a TimeoutError; a hint, publishes nothing else
-        std::atomic<std::uint64_t> busy_index{0};     // as above
-        std::vector<std::size_t> order;
-        std::vector<std::uint64_t> ids, positions;
-        std::string row_scratch;     // bytes
-        std::size_t gate_bytes = 0;  // what this worker's item counts in the gate
-    };
     enum class Step : std::uint8_t { did, idle, stopped };
     enum class Begin : std::uint8_t { begun, no_slot, no_more };
 
@@ -80,21 +68,16 @@ class Core {
     };
 
     Core(std::unique_ptr<SourceModel<B>> source, Resolved<B> resolved, D device)
-        : source_{std::move(source)},
-          options_{std::move(resolved.options)},
+        : options_{std::move(resolved.options)},
           arena_layout_{std::move(resolved.arena)},
-          device_{std::move(device)},
           plan_{resolved.plan},
-          is_generator_{!source_->size()},
-          is_whole_batch_{source_->is_whole_batch()},
-          has_finish_{source_->has_finish()},
+          maker_{std::move(source), options_, arena_layout_, plan_, resolved.item_share},
+          device_{std::move(device)},
+          is_generator_{!maker_.source().size()},
           copies_{is_tensor && device_.needs_copy()},
           epochs_{resolved.epochs},
           fingerprint_{resolved.fingerprint},
           slot_bytes_{resolved.slot_bytes} {
-        if (options_.max_bytes && source_->has_fetch()) {
-            gate_.emplace(resolved.item_share);
-        }
         device_.bind_thread();
         allocate(resolved.slots);
         if (options_.resume) {
@@ -106,11 +89,10 @@ class Core {
         for (std::size_t i = 0; i < (workers == 0 ? 1 : workers); ++i) {
             workers_.push_back(std::make_unique<Worker>(i));
             Worker& worker = *workers_.back();
-            worker.core = this;
             worker.context.stop = stop_.get_token();
-            worker.context.sink = &worker;
+            worker.context.sink = &maker_;
             worker.context.warn = [](void* sink, std::uint64_t index, std::string text) {
-                static_cast<Worker*>(sink)->core->emit(Event::Kind::sample_warning, index, std::move(text));
+                static_cast<BatchMaker<B>*>(sink)->warn(index, std::move(text));
             };
             worker.ids.reserve(options_.batch_size);
             worker.positions.reserve(options_.batch_size);
@@ -153,9 +135,7 @@ class Core {
         }
         // Behind the end: a sample that gives up because of its stop token fails in a batch that nobody takes any more.
         stop_.request_stop();
-        if (gate_) {
-            gate_->stop();
-        }
+        maker_.stop();
     }
 
     /// As `stop`, and joins the threads.
@@ -369,7 +349,7 @@ class Core {
         const std::lock_guard lock{mutex_};
         const bool is_fresh = !generator_touched_;
         check_state(state, make_state(0, 0), options_.elastic);
-        if (is_generator_ && !source_->can_restart() && !is_fresh) {
+        if (is_generator_ && !maker_.source().can_restart() && !is_fresh) {
             throw StateError{
                 "cannot move the plan: the generator has been used and has no restart(epoch); restore into a "
                 "prefetcher "
@@ -398,7 +378,7 @@ class Core {
         if (!is_generator_) {
             return plan_->epoch(0).batches();
         }
-        const std::optional<std::uint64_t> samples = source_->length();
+        const std::optional<std::uint64_t> samples = maker_.source().length();
         if (!samples) {
             return std::nullopt;
         }
@@ -439,14 +419,12 @@ class Core {
             report.workers_waited_for_turn_seconds += seconds(worker->waited_for_turn);
         }
         add(report.copy, consumers_copy_);
+        maker_.count_failures(report);
         const std::lock_guard lock{mutex_};
         report.consumer_waited_seconds = seconds(consumer_waited_);
         report.batches = delivered_batches_.get();
         report.samples = delivered_samples_.get();
         report.bytes = delivered_bytes_.get();
-        report.failures = failures_.count();
-        report.skipped = failures_.skipped();
-        report.substituted = failures_.substituted();
         report.workers = *options_.workers;
         report.slots = host_.size();
         report.device_slots = device_slots_.size();
@@ -463,8 +441,7 @@ class Core {
     /// The last 1000 failures, oldest first.
     [[nodiscard]] std::vector<Failure> failures() const {
         check_process();
-        const std::lock_guard lock{mutex_};
-        return failures_.list();
+        return maker_.failures();
     }
 
     // ---- For leases ------------------------------------------------------------------------------------------------
@@ -578,9 +555,6 @@ class Core {
                 slot.copied = device_.create_event();
                 slot.consumed.push_back(device_.create_event());
                 slot.streams.reserve(4);
-            }
-            if constexpr (is_tensor) {
-                pack_scratch_.resize(arena_layout_->scratch_bytes());
             }
         } catch (...) {
             release_memory();
@@ -757,7 +731,7 @@ class Core {
             fill_k_ = 0;
             if (!is_generator_) {
                 fill_plan_ = plan_->epoch(target);
-            } else if (source_->can_restart() && !(epochs_ && target >= *epochs_)) {
+            } else if (maker_.source().can_restart() && !(epochs_ && target >= *epochs_)) {
                 reposition_ = {target, 0};
                 generator_done_ = false;
             } else {
@@ -798,25 +772,9 @@ class Core {
             const bool seals = ring_.fill_ended(index_of(slot));
             assert(!seals && "only cancelled batches are closed");
             static_cast<void>(seals);
-            forget_results(slot);
+            maker_.forget(slot, is_stopping_);
         }
     }
-    /// A cancelled batch has ended. What failed in it while the prefetcher stops is counted: nobody will see it
-    /// otherwise.
-    void forget_results(HostSlot& slot) {
-        for (RowResult& result : slot.results) {
-            if (result.error && is_stopping_) {
-                failures_.add(failure_of(result.error, std::nullopt), 0);
-            }
-            result.error = nullptr;
-            result.replaced_error = nullptr;
-        }
-        if (slot.batch_error && is_stopping_) {
-            failures_.add(failure_of(slot.batch_error, std::nullopt), 0);
-        }
-        slot.batch_error = nullptr;
-    }
-
     [[nodiscard]] Begin begin_batch() {
         if (fatal_) {
             return Begin::no_more;
@@ -841,12 +799,12 @@ class Core {
         slot.sequence = ring_.host[*index].batch;
         slot.plan = fill_plan_;
         slot.rows = is_generator_ ? options_.batch_size : static_cast<std::size_t>(slot.plan.batch_rows(slot.k));
-        slot.units = is_whole_batch_ || slot.rows == 0 ? 1 : static_cast<std::uint32_t>(slot.rows);
+        slot.units = maker_.is_whole_batch() || slot.rows == 0 ? 1 : static_cast<std::uint32_t>(slot.rows);
         slot.first_ticket = next_ticket_;
         next_ticket_ += slot.units;
         Record& record = slot.record;
         slot.epoch = fill_epoch_;
-        slot.batch_error = nullptr;
+        slot.error = nullptr;
         record.errors.clear();
         record.thrown = 0;
         record.info.failures_.clear();
@@ -917,10 +875,7 @@ class Core {
                 work_.wait(lock);
                 --workers_waiting_;
                 lock.unlock();
-                const Clock::time_point now = Clock::now();
-                (for_turn ? worker.waited_for_turn : worker.waited_for_consumer)
-                    .add(static_cast<std::uint64_t>(std::chrono::nanoseconds{now - worker.last}.count()));
-                worker.last = now;
+                worker.account(for_turn ? worker.waited_for_turn : worker.waited_for_consumer);
             }
         }
     }
@@ -1059,209 +1014,29 @@ class Core {
         }
     }
 
-    /// Times the phases of one sample and asks the gate for room.
-    class Hook final : public FetchHook {
-      public:
-        Hook(Core& core, Worker& worker, std::uint64_t ticket) noexcept
-            : core_{&core}, worker_{&worker}, ticket_{ticket} {}
-        Hook(const Hook&) = delete;
-        Hook& operator=(const Hook&) = delete;
-        ~Hook() { leave(); }
-        void before_fetch(std::optional<std::size_t> known_bytes) override {
-            if (core_->gate_) {
-                const Clock::time_point begin = Clock::now();
-                counted_ = core_->gate_->enter(ticket_, known_bytes);
-                is_inside_ = true;
-                const Clock::time_point now = Clock::now();
-                worker_->waited_for_budget.add(
-                    static_cast<std::uint64_t>(std::chrono::nanoseconds{now - begin}.count()));
-                worker_->last = now;
-            }
-        }
-        void after_fetch(std::optional<std::size_t> bytes) override {
-            const Clock::time_point now = Clock::now();
-            worker_->fetch.add(now - worker_->last);
-            worker_->last = now;
-            if (is_inside_ && bytes) {
-                counted_ = core_->gate_->correct(counted_, *bytes);
-            }
-        }
-        void leave() noexcept {
-            if (is_inside_) {
-                is_inside_ = false;
-                core_->gate_->leave(counted_);
-            }
-        }
-
-      private:
-        Core* core_;
-        Worker* worker_;
-        std::uint64_t ticket_;
-        std::size_t counted_ = 0;
-        bool is_inside_ = false;
-    };
-
     void work_unit(Worker& worker, std::unique_lock<std::mutex>& lock, HostSlot& slot, std::uint32_t unit) {
-        if (slot.rows == 0) {
-            // an empty batch has one ticket and no row
-        } else if (is_whole_batch_) {
-            work_batch(worker, slot);
-        } else {
-            work_row(worker, slot, unit);
-        }
+        maker_.make(worker, slot, unit);
         end_unit(worker, lock, slot);
     }
 
-    void work_row(Worker& worker, HostSlot& slot, std::uint32_t unit) {
-        RowResult& result = slot.results[unit];
-        const std::uint64_t position = slot.plan.position(slot.k, unit);
-        const std::uint64_t epoch = slot.record.info.epoch_;
-        result.position = position;
-        result.id = slot.plan.index(position);
-        result.error = nullptr;
-        result.replaced_error = nullptr;
-        worker.busy_index.store(result.id, std::memory_order_relaxed);
-        worker.busy_batch.store(slot.sequence, std::memory_order_relaxed);
-        bool is_ok = attempt(worker, slot, unit, result.id, result);
-        if (!is_ok && options_.on_error == OnError::substitute) {
-            std::exception_ptr first = result.error;
-            for (std::uint32_t n = 1; n <= 8 && !is_ok && !worker.context.stop.stop_requested(); ++n) {
-                const std::uint64_t id = plan_->substitute(epoch, position, n);
-                worker.busy_index.store(id, std::memory_order_relaxed);
-                is_ok = attempt(worker, slot, unit, id, result);
-                if (is_ok) {
-                    result.id = id;
-                }
-            }
-            if (is_ok) {
-                result.replaced_error = std::move(first);
-            } else {
-                result.error = std::move(first);
-            }
-        }
-        if constexpr (is_tensor) {
-            slot.content->complete(unit, is_ok);
-        }
-        worker.busy_batch.store(none, std::memory_order_relaxed);
-    }
-
-    /// Makes sample `id` in row `unit`. @return whether it worked; else result.error says why
-    bool attempt(Worker& worker, HostSlot& slot, std::uint32_t unit, std::uint64_t id, RowResult& result) {
-        const std::uint64_t epoch = slot.record.info.epoch_;
-        if constexpr (is_tensor) {
-            slot.content->forget(unit);  // what an earlier attempt left
-        }
-        Sample sample{id, epoch, result.position, options_.order.seed(), worker.context};
-        bool is_ok = true;
-        try {
-            Hook hook{*this, worker, slot.first_ticket + unit};
-            source_->load(*slot.content, unit, sample, hook);
-            result.error = nullptr;
-        } catch (...) {
-            is_ok = false;
-            result.error = sample_error(std::current_exception(), id, epoch, result.position, slot.record.info.batch_);
-        }
-        const Clock::time_point now = Clock::now();
-        worker.fill.add(now - worker.last);
-        worker.last = now;
-        return is_ok;
-    }
-
-    void work_batch(Worker& worker, HostSlot& slot) {
-        worker.ids.clear();
-        worker.positions.clear();
-        for (std::size_t i = 0; i < slot.rows; ++i) {
-            RowResult& result = slot.results[i];
-            result.position = slot.plan.position(slot.k, i);
-            result.id = slot.plan.index(result.position);
-            result.error = nullptr;
-            result.replaced_error = nullptr;
-            worker.ids.push_back(result.id);
-            worker.positions.push_back(result.position);
-        }
-        worker.busy_index.store(worker.ids[0], std::memory_order_relaxed);
-        worker.busy_batch.store(slot.sequence, std::memory_order_relaxed);
-        BatchInfo& info = slot.record.info;
-        bool is_ok = true;
-        try {
-            BatchContext context{info.epoch_,           info.batch_, info.position_,
-                                 options_.order.seed(), worker.ids,  worker.positions,
-                                 worker.context,        nullptr,     nullptr};
-            source_->load_batch(*slot.content, slot.rows, context);
-        } catch (...) {
-            is_ok = false;
-            fail_batch(slot, std::current_exception());
-        }
-        if constexpr (is_tensor) {
-            for (std::size_t i = 0; i < slot.rows; ++i) {
-                slot.content->complete(i, is_ok);
-            }
-        }
-        const Clock::time_point now = Clock::now();
-        worker.fill.add(now - worker.last);
-        worker.last = now;
-        worker.busy_batch.store(none, std::memory_order_relaxed);
-    }
-
-    /// All rows of the batch are lost, and one failure tells it. By the one thread that has the batch.
-    void fail_batch(HostSlot& slot, const std::exception_ptr& cause) {
-        BatchInfo& info = slot.record.info;
-        std::string ids;
-        for (std::size_t i = 0; i < slot.rows; ++i) {
-            ids += (i == 0 ? "" : ", ") + std::to_string(slot.results[i].id);
-        }
-        const SampleError::Facts facts{
-            slot.results[0].id, info.epoch_, info.position_, info.batch_, ErrorKind::batch, {}, {}};
-        const std::string message = "cannot make batch " + std::to_string(info.batch_) + " of epoch " +
-                                    std::to_string(info.epoch_) + " (samples " + ids +
-                                    "): " + describe_exception(cause);
-        slot.batch_error = nest<SampleError>(cause, message, facts);
-    }
-
+    /// Enters with the generator's turn, and without the lock; leaves without either.
     void pull_unit(Worker& worker, std::unique_lock<std::mutex>& lock, HostSlot& slot, std::uint32_t unit) {
-        BatchInfo& info = slot.record.info;
-        RowResult& result = slot.results[unit];
-        result.position = info.position_ + unit;
-        result.id = result.position;
-        result.error = nullptr;
-        result.replaced_error = nullptr;
-        worker.busy_index.store(result.id, std::memory_order_relaxed);
-        worker.busy_batch.store(slot.sequence, std::memory_order_relaxed);
-        Sample sample{result.id, info.epoch_, result.position, options_.order.seed(), worker.context};
-        Hook hook{*this, worker, slot.first_ticket + unit};
-        bool is_there = true;
-        try {
-            is_there = source_->pull(*slot.content, unit, sample, hook);
-        } catch (...) {
-            result.error = sample_error(std::current_exception(), result.id, info.epoch_, result.position, info.batch_);
-        }
-        lock.lock();
-        is_turn_taken_ = false;
-        wake_worker();
-        bool ends_batch = false;
-        if (!is_there) {
-            ends_batch = end_generator_epoch(slot, unit);
-        }
-        lock.unlock();
-        if (is_there) {
-            if (!result.error) {
-                try {
-                    source_->fill_pulled(*slot.content, unit, sample);
-                } catch (...) {
-                    result.error =
-                        sample_error(std::current_exception(), result.id, info.epoch_, result.position, info.batch_);
-                }
+        bool is_ending = true;
+        {
+            typename BatchMaker<B>::Pull row{maker_, worker, slot, unit};
+            const bool is_there = row.pull();
+            lock.lock();
+            is_turn_taken_ = false;
+            wake_worker();
+            if (!is_there) {
+                is_ending = end_generator_epoch(slot, unit);
             }
-            if constexpr (is_tensor) {
-                slot.content->complete(unit, !result.error);
+            lock.unlock();
+            if (is_there) {
+                row.fill();
             }
         }
-        hook.leave();
-        const Clock::time_point now = Clock::now();
-        worker.fill.add(now - worker.last);
-        worker.last = now;
-        worker.busy_batch.store(none, std::memory_order_relaxed);
-        if (is_there || ends_batch) {
+        if (is_ending) {
             end_unit(worker, lock, slot);
         }
     }
@@ -1285,7 +1060,7 @@ class Core {
         ++fill_epoch_;
         fill_k_ = 0;
         fill_base_ = 0;
-        if (source_->can_restart() && saw_samples && !(epochs_ && fill_epoch_ >= *epochs_)) {
+        if (maker_.source().can_restart() && saw_samples && !(epochs_ && fill_epoch_ >= *epochs_)) {
             reposition_ = {fill_epoch_, 0};
         } else {
             generator_done_ = true;
@@ -1310,11 +1085,11 @@ class Core {
         lock.unlock();
         std::exception_ptr error;
         try {
-            if (needs_restart && source_->can_restart()) {
-                source_->restart(epoch);
+            if (needs_restart && maker_.source().can_restart()) {
+                maker_.source().restart(epoch);
             }
             if (position != 0) {
-                pass_over(epoch, position);
+                maker_.pass_over(epoch, position, stop_.get_token());
             }
         } catch (...) {
             error = std::current_exception();
@@ -1340,13 +1115,13 @@ class Core {
         lock.lock();
         const bool seals = ring_.fill_ended(index_of(slot));
         if (!seals) {  // cancelled: the slot is free again
-            forget_results(slot);
+            maker_.forget(slot, is_stopping_);
             wake_worker();
             lock.unlock();
             return;
         }
         lock.unlock();
-        seal(worker, slot);
+        maker_.seal(worker, slot);
         lock.lock();
         ring_.sealed(index_of(slot));
         const std::optional<RingState::CopyPair> pair = copies_ ? ring_.start_copy() : std::nullopt;
@@ -1356,129 +1131,6 @@ class Core {
         lock.unlock();
         if (pair) {
             copy(worker.copy, worker.last, lock, *pair);
-        }
-    }
-
-    /// Puts the batch in its final form: failures noted, gaps closed, ragged fields packed, `finish` called.
-    void seal(Worker& worker, HostSlot& slot) {
-        Record& record = slot.record;
-        BatchInfo& info = record.info;
-        worker.order.clear();
-        if (slot.batch_error) {
-            note_failure(record, std::exchange(slot.batch_error, nullptr), std::nullopt, slot.rows);
-        } else {
-            for (std::size_t i = 0; i < slot.rows; ++i) {
-                RowResult& result = slot.results[i];
-                if (!result.error) {
-                    if constexpr (is_tensor) {
-                        if (std::string over = slot.content->over(i); !over.empty()) {
-                            const DataError cause{ErrorKind::capacity, over};
-                            result.error = sample_error(std::make_exception_ptr(cause), result.id, info.epoch_,
-                                                        result.position, info.batch_);
-                        }
-                    }
-                }
-                if (result.error) {
-                    note_failure(record, std::exchange(result.error, nullptr), std::nullopt, 1);
-                    result.replaced_error = nullptr;
-                    continue;
-                }
-                if (result.replaced_error) {
-                    note_failure(record, std::exchange(result.replaced_error, nullptr), result.id, 0);
-                }
-                worker.order.push_back(i);
-                info.ids_.push_back(result.id);
-            }
-        }
-        if constexpr (is_tensor) {
-            arrange(worker, slot, worker.order);
-            bind(slot, slot.memory, MemorySpace::host);
-            if (has_finish_ && !info.ids_.empty()) {
-                finish(worker, slot);
-            }
-            pad(slot);
-            info.used_bytes_ = slot.content->used_bytes();
-            if (!copies_) {
-                bind(slot, slot.memory, MemorySpace::host);
-            }
-        } else {
-            info.rows_ = info.ids_.size();
-        }
-        const Clock::time_point now = Clock::now();
-        worker.finish.add(now - worker.last);
-        worker.last = now;
-    }
-
-    void arrange(Worker& worker, HostSlot& slot, std::span<const std::size_t> order) {
-        bool is_whole = order.size() == arena_layout_->rows() && !arena_layout_->has_ragged();
-        for (std::size_t i = 0; is_whole && i < order.size(); ++i) {
-            is_whole = order[i] == i;
-        }
-        if (!is_whole) {
-            std::unique_lock<std::mutex> pack_lock{pack_mutex_, std::defer_lock};
-            if (arena_layout_->has_ragged()) {
-                pack_lock.lock();
-            }
-            slot.content->arrange(order, pack_scratch_, worker.row_scratch);
-        }
-        slot.record.info.rows_ = order.size();
-    }
-    void bind(HostSlot& slot, void* memory, MemorySpace space) {
-        slot.record.view = bind_fields<B>(BatchTraits<B>::fields, *arena_layout_, static_cast<std::byte*>(memory),
-                                          slot.record.info.rows_, *slot.content, space);
-    }
-    void pad(HostSlot& slot) {
-        BatchInfo& info = slot.record.info;
-        if (options_.last_batch == LastBatch::pad) {
-            slot.content->pad(info.rows_, options_.batch_size);
-            info.rows_ = options_.batch_size;
-        }
-    }
-
-    void finish(Worker& worker, HostSlot& slot) {
-        BatchInfo& info = slot.record.info;
-        struct Rows {
-            Core* core;
-            Worker* worker;
-            HostSlot* slot;
-        } target{this, &worker, &slot};
-        const auto permute = [](void* self, std::span<const std::size_t> order) {
-            const Rows& t = *static_cast<Rows*>(self);
-            std::vector<std::uint64_t>& ids = t.slot->record.info.ids_;
-            t.worker->ids.assign(ids.begin(), ids.end());
-            for (std::size_t i = 0; i < order.size(); ++i) {
-                ids[i] = t.worker->ids[order[i]];
-            }
-            t.core->arrange(*t.worker, *t.slot, order);
-            t.core->bind(*t.slot, t.slot->memory, MemorySpace::host);
-        };
-        try {
-            BatchContext context{info.epoch_,    info.batch_, info.position_, options_.order.seed(), info.ids_, {},
-                                 worker.context, permute,     &target};
-            source_->finish(slot.record.view, context);
-        } catch (...) {
-            const std::size_t lost = info.ids_.size();
-            fail_batch(slot, std::current_exception());
-            note_failure(slot.record, std::exchange(slot.batch_error, nullptr), std::nullopt, lost);
-            info.ids_.clear();
-            arrange(worker, slot, {});
-        }
-    }
-
-    /// Lists a failure; under OnError::fail it is thrown before the batch is delivered. `lost`: rows that are missing.
-    void note_failure(Record& record, const std::exception_ptr& error, std::optional<std::uint64_t> replaced_by,
-                      std::size_t lost) {
-        const Failure failure = failure_of(error, replaced_by);
-        record.info.failures_.push_back(failure);
-        if (options_.on_error == OnError::fail) {
-            record.errors.push_back(error);
-        }
-        {
-            const std::lock_guard lock{mutex_};
-            failures_.add(failure, options_.on_error == OnError::fail ? 0 : lost);
-        }
-        if (options_.on_event) {
-            options_.on_event({Event::Kind::sample_failed, failure.index, failure.path, failure.message});
         }
     }
 
@@ -1510,7 +1162,7 @@ class Core {
         if (!error) {
             to.used = 0;
             if constexpr (is_tensor) {
-                bind(from, to.memory, D::is_host_readable ? MemorySpace::host : MemorySpace::device);
+                maker_.bind(from, to.memory, D::is_host_readable ? MemorySpace::host : MemorySpace::device);
             }
             std::swap(to.record, from.record);
         }
@@ -1539,9 +1191,7 @@ class Core {
         } catch (...) {
             error = std::current_exception();
         }
-        const Clock::time_point now = Clock::now();
-        worker.copy.nanoseconds.add(static_cast<std::uint64_t>(std::chrono::nanoseconds{now - worker.last}.count()));
-        worker.last = now;
+        worker.account(worker.copy.nanoseconds);
         lock.lock();
         if (error) {
             ring_.reap_failed(index);
@@ -1556,67 +1206,7 @@ class Core {
         lock.unlock();
     }
 
-    /// A generator that cannot skip gives its samples to nobody.
-    void pass_over(std::uint64_t epoch, std::uint64_t count) {
-        if (source_->can_skip()) {
-            source_->skip(count);
-            return;
-        }
-        WorkerContext context;
-        context.stop = stop_.get_token();
-        class NoHook final : public FetchHook {
-            void before_fetch(std::optional<std::size_t>) override {}
-            void after_fetch(std::optional<std::size_t>) override {}
-        } hook;
-        const std::size_t bytes = slot_bytes_ == 0 ? 1 : slot_bytes_;
-        const auto memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>{
-            static_cast<std::byte*>(::operator new(bytes, std::align_val_t{ArenaLayout::alignment})),
-            [](std::byte* p) { ::operator delete(p, std::align_val_t{ArenaLayout::alignment}); }};
-        std::optional<Content<B>> content;
-        if constexpr (is_tensor) {
-            content.emplace(*arena_layout_, memory.get());
-        } else {
-            content.emplace();
-        }
-        for (std::uint64_t i = 0; i < count && !context.stop.stop_requested(); ++i) {
-            if constexpr (is_tensor) {
-                content->clear();
-            }
-            Sample sample{i, epoch, i, options_.order.seed(), context};
-            try {
-                if (!source_->pull(*content, 0, sample, hook)) {
-                    return;
-                }
-            } catch (...) {  // a sample that failed counted as consumed when the state was saved
-            }
-        }
-    }
-
     // ---- Errors and notices ----------------------------------------------------------------------------------------
-
-    [[nodiscard]] std::string path_of(std::uint64_t index) const noexcept {
-        try {
-            return source_->describe(index);
-        } catch (...) {
-            return {};
-        }
-    }
-
-    /// The cause wrapped in a SampleError; the cause itself where there is no memory for that.
-    [[nodiscard]] std::exception_ptr sample_error(const std::exception_ptr& cause, std::uint64_t index,
-                                                  std::uint64_t epoch, std::uint64_t position,
-                                                  std::uint64_t batch) const noexcept {
-        try {
-            return make_sample_error(cause, index, epoch, position, batch, path_of(index), options_.on_error);
-        } catch (...) {
-            return cause;
-        }
-    }
-    void emit(Event::Kind kind, std::uint64_t index, std::string message) {
-        if (options_.on_event) {
-            options_.on_event({kind, index, path_of(index), std::move(message)});
-        }
-    }
 
     void check_ordered() const {
         if (options_.delivery == Delivery::unordered) {
@@ -1666,7 +1256,7 @@ class Core {
                                std::nullopt,
                                {}};
         }
-        const std::string path = path_of(*index);
+        const std::string path = maker_.path_of(*index);
         Text text{"cannot take a batch in time: still loading sample "};
         text.add(*index);
         if (!path.empty()) {
@@ -1774,25 +1364,21 @@ class Core {
         std::uint64_t epoch, batches;
     };
 
-    std::unique_ptr<SourceModel<B>> source_;
     PrefetcherOptions options_;
     std::optional<ArenaLayout> arena_layout_;  // none for plain values
+    std::optional<Plan> plan_;                 // none for a generator
+    BatchMaker<B> maker_;
     D device_;
-    std::optional<Plan> plan_;  // none for a generator
-    const bool is_generator_, is_whole_batch_, has_finish_, copies_;
+    const bool is_generator_, copies_;
     const std::optional<std::uint64_t> epochs_;
     const std::uint64_t fingerprint_;
     const std::size_t slot_bytes_;
     const pid_t process_ = ::getpid();
-    std::optional<ItemGate> gate_;
 
     std::stop_source stop_;
     std::vector<HostSlot> host_;            // each belongs to whom the ring says
     std::vector<DeviceSlot> device_slots_;  // likewise
     std::vector<std::unique_ptr<Worker>> workers_;
-
-    std::mutex pack_mutex_;                // one batch is packed at a time
-    std::vector<std::byte> pack_scratch_;  // under pack_mutex_
 
     std::atomic<HostSlot*> open_{
         nullptr};  // the batch whose tickets are handed out; publishes its preparation to workers
@@ -1826,7 +1412,6 @@ class Core {
     bool is_driving_ = false, is_worker_started_ = false;  // 0 workers: a consumer is at work; the hook has been called
     std::size_t started_ = 0;
     std::exception_ptr start_error_;
-    FailureLog failures_;
     StageCounter consumers_copy_;  // written by whoever copies, one at a time
     Counter consumer_waited_, delivered_batches_, delivered_samples_, delivered_bytes_;
 

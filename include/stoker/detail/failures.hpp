@@ -8,10 +8,12 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <stoker/batch_info.hpp>
+#include <stoker/detail/text.hpp>
 #include <stoker/error.hpp>
 #include <stoker/options.hpp>
 
@@ -65,14 +67,27 @@ template <class E, class... Facts>
     } catch (...) {
         reason = "the source threw an exception of a type that is no std::exception";
     }
-    std::string message = "cannot load ";
-    message += facts.path.empty() ? "sample " + std::to_string(index)
-                                  : '"' + facts.path + "\" (sample " + std::to_string(index) + ')';
-    message += " for batch " + std::to_string(batch) + " of epoch " + std::to_string(epoch) + ": " + reason;
-    if (on_error == OnError::fail) {
-        message += "; mend or leave out the sample, or set on_error = OnError::skip";
+    Text text{"cannot load "};
+    if (facts.path.empty()) {
+        text.add("sample ").add(index);
+    } else {
+        text.quote(facts.path).add(" (sample ").add(index).add(")");
     }
-    return nest<SampleError>(cause, message, facts);
+    text.add(" for batch ").add(batch).add(" of epoch ").add(epoch).add(": ").add(reason);
+    if (on_error == OnError::fail) {
+        text.add("; mend or leave out the sample, or set on_error = OnError::skip");
+    }
+    return nest<SampleError>(cause, text.str(), facts);
+}
+
+/// `cause`, nested in a SampleError of a batch that failed as a whole; `index`: its first sample, `ids`: all of them.
+[[nodiscard]] inline std::exception_ptr make_batch_error(const std::exception_ptr& cause, std::uint64_t index,
+                                                         std::uint64_t epoch, std::uint64_t position,
+                                                         std::uint64_t batch, std::string_view ids) {
+    Text text{"cannot make batch "};
+    text.add(batch).add(" of epoch ").add(epoch).add(" (samples ").add(ids).add("): ").add(describe_exception(cause));
+    const SampleError::Facts facts{index, epoch, position, batch, ErrorKind::batch, {}, {}};
+    return nest<SampleError>(cause, text.str(), facts);
 }
 
 /// What the list of failures says of an exception that was carried.

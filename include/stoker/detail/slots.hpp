@@ -39,9 +39,9 @@ struct alignas(cache_line) RowResult {
     std::exception_ptr replaced_error;  // another sample stands in; for the list
 };
 
-/// A slot in host memory, and the batch in it. The ring says whose it is.
-template <class B, class D>
-struct HostSlot {
+/// A batch being made, in the memory of one host slot.
+template <class B>
+struct BatchInMaking {
     alignas(cache_line) TicketCounter tickets;
     alignas(cache_line) std::atomic<std::uint32_t> left{0};  // rows not ended; whoever ends the last one sees all rows
     alignas(cache_line) std::uint32_t units = 0;             // tickets of this batch: its rows, or 1 for a whole batch
@@ -53,10 +53,15 @@ struct HostSlot {
     std::uint64_t epoch = 0;
     std::vector<RowResult> results;
     Record<B> record;
-    std::exception_ptr batch_error;  // the whole batch failed
-    std::exception_ptr copy_error;   // its copy could not be enqueued
+    std::exception_ptr error;  // the whole batch failed
     void* memory = nullptr;
     std::unique_ptr<Content<B>> content;
+};
+
+/// A slot in host memory. The ring says whose it is.
+template <class B, class D>
+struct HostSlot : BatchInMaking<B> {
+    std::exception_ptr copy_error;  // the batch's copy could not be enqueued
     std::optional<typename D::Event> copied;
 };
 
