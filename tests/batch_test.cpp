@@ -110,7 +110,7 @@ TEST(BatchTest, ConceptTellsBatchesFromOtherTypes) {
 
 TEST(BatchTest, FieldsAreAlignedApartAndInside) {
     const OwnArena own{mixed_layout(), 6};
-    const auto fields = own.layout().fields();
+    const auto& fields = own.layout().fields();
     ASSERT_EQ(fields.size(), 5U);
     std::vector<std::pair<std::size_t, std::size_t>> spans;  // [begin, end)
     for (const auto& field : fields) {

@@ -50,9 +50,9 @@ class BatchInfo {
     /// Global position (over all ranks) of the first plan entry.
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
     /// Source indices of the valid rows, in row order.
-    [[nodiscard]] std::span<const std::uint64_t> sample_ids() const noexcept { return ids_; }
+    [[nodiscard]] std::span<const std::uint64_t> sample_ids() const noexcept { return {ids_.data(), ids_.size()}; }
     /// Samples of this batch that failed, in plan order.
-    [[nodiscard]] std::span<const Failure> failures() const noexcept { return failures_; }
+    [[nodiscard]] std::span<const Failure> failures() const noexcept { return {failures_.data(), failures_.size()}; }
     /// Bytes of the arena in use: what a copy to the device moves; 0 for plain values.
     [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_; }
 

@@ -82,7 +82,6 @@ class HostDevice {
   private:
     static constexpr std::align_val_t alignment{256};
 };
-static_assert(DeviceModel<HostDevice>);
 
 }  // namespace v0
 }  // namespace stoker

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include <stoker/detail/text.hpp>
 #include <stoker/error.hpp>
 #include <stoker/order.hpp>
 
@@ -87,21 +88,24 @@ class StateReader {
   public:
     explicit StateReader(std::string_view text) noexcept : rest_{text} {}
 
-    [[noreturn]] static void fail(const std::string& field, const std::string& cause) {
-        throw StateError{"cannot read the state: " + cause +
-                             "; the text was cut, changed or damaged: use the whole text that State::to_string() gave",
-                         field};
+    [[noreturn]] static void fail(std::string_view field, const Text& cause) {
+        throw StateError{Text{"cannot read the state: "}
+                             .add(cause.str())
+                             .add("; the text was cut, changed or damaged: use the whole text that State::to_string() "
+                                  "gave")
+                             .str(),
+                         std::string{field}};
     }
 
     /// The value of the next field, which has to be `name`.
     [[nodiscard]] std::string_view value(std::string_view name) {
         if (rest_.empty()) {
-            fail("text", "it ends before \"" + std::string{name} + "\"");
+            fail("text", Text{"it ends before "}.quote(name));
         }
         const std::string_view field = rest_.substr(0, rest_.find(' '));
         rest_.remove_prefix(field.size() < rest_.size() ? field.size() + 1 : field.size());
         if (field.size() <= name.size() || field.substr(0, name.size()) != name || field[name.size()] != '=') {
-            fail("text", "\"" + std::string{name} + "=\" is not where it should be");
+            fail("text", Text{"\""}.add(name).add("=\" is not where it should be"));
         }
         return field.substr(name.size() + 1);
     }
@@ -125,7 +129,7 @@ class StateReader {
                 return i;
             }
         }
-        fail(std::string{name}, std::string{name} + " is \"" + printable(text) + "\", which is none of its values");
+        fail(name, Text{name}.add(" is ").quote(printable(text)).add(", which is none of its values"));
     }
 
     [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
@@ -142,8 +146,7 @@ class StateReader {
                         !__builtin_add_overflow(result, digit, &result);
         }
         if (!is_number) {
-            fail(std::string{name},
-                 std::string{name} + " is \"" + printable(text) + "\", which is no number from 0 to 2^64 - 1");
+            fail(name, Text{name}.add(" is ").quote(printable(text)).add(", which is no number from 0 to 2^64 - 1"));
         }
         return result;
     }
@@ -199,26 +202,29 @@ inline std::string State::to_string() const {
 
 inline State State::parse(std::string_view text) {
     using detail::StateReader;
+    using detail::Text;
     constexpr std::string_view spaces = " \t\r\n";
     const std::size_t begin = text.find_first_not_of(spaces);
     if (begin == std::string_view::npos) {
-        StateReader::fail("text", "it is empty");
+        StateReader::fail("text", Text{"it is empty"});
     }
     text = text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
     if (text.substr(0, text.find(' ')) != detail::state_title) {
-        StateReader::fail("text", "it does not begin with \"" + std::string{detail::state_title} + "\"");
+        StateReader::fail("text", Text{"it does not begin with "}.quote(detail::state_title));
     }
     if (text == detail::state_title) {
-        StateReader::fail("text", "it ends behind its title");
+        StateReader::fail("text", Text{"it ends behind its title"});
     }
     StateReader reader{text.substr(detail::state_title.size() + 1)};
     State state;
     state.version = reader.number("version");
     if (state.version != 1) {  // what follows may be anything
-        throw StateError{
-            "cannot read the state: its version is " + std::to_string(state.version) +
-                ", and this library reads version 1; read it with the library that wrote it, or begin anew",
-            "version"};
+        throw StateError{Text{"cannot read the state: its version is "}
+                             .add(state.version)
+                             .add(", and this library reads version 1; read it with the library that wrote it, or "
+                                  "begin anew")
+                             .str(),
+                         "version"};
     }
     state.seed = reader.number("seed");
     state.epoch = reader.number("epoch");
@@ -235,20 +241,21 @@ inline State State::parse(std::string_view text) {
     state.subset = reader.hex_number("subset");
     const std::uint64_t check = reader.hex_number("check");
     if (!reader.is_at_end()) {
-        StateReader::fail("text", "something follows its end");
+        StateReader::fail("text", Text{"something follows its end"});
     }
     if (state.samples && state.position > *state.samples) {
-        StateReader::fail("position", "position is " + std::to_string(state.position) + ", beyond the " +
-                                          std::to_string(*state.samples) + " samples");
+        StateReader::fail(
+            "position",
+            Text{"position is "}.add(state.position).add(", beyond the ").add(*state.samples).add(" samples"));
     }
     if (state.batch_size == 0) {
-        StateReader::fail("batch_size", "batch_size is 0");
+        StateReader::fail("batch_size", Text{"batch_size is 0"});
     }
     if (state.ranks == 0) {
-        StateReader::fail("ranks", "ranks is 0");
+        StateReader::fail("ranks", Text{"ranks is 0"});
     }
     if (check != detail::fnv1a(text.substr(0, text.rfind(" check="))) || state.to_string() != text) {
-        StateReader::fail("text", "its checksum does not fit");
+        StateReader::fail("text", Text{"its checksum does not fit"});
     }
     return state;
 }
@@ -259,9 +266,16 @@ inline State State::parse(std::string_view text) {
 /// @throws StateError  names the first field that does not fit, with both values.
 inline void check_state(const State& saved, const State& expected, Elastic elastic) {
     const auto refuse = [](const char* field, const std::string& saved_value, const std::string& value,
-                           const std::string& what_to_do) {
-        throw StateError{std::string{"cannot restore: "} + field + " is " + saved_value + " in the state, but " +
-                             value + " here; " + what_to_do,
+                           const char* what_to_do) {
+        throw StateError{detail::Text{"cannot restore: "}
+                             .add(field)
+                             .add(" is ")
+                             .add(saved_value)
+                             .add(" in the state, but ")
+                             .add(value)
+                             .add(" here; ")
+                             .add(what_to_do)
+                             .str(),
                          field};
     };
     const auto same = [&refuse](const char* field, const auto& name, auto saved_value, auto value,
@@ -289,7 +303,8 @@ inline void check_state(const State& saved, const State& expected, Elastic elast
     same("last_batch", named(detail::last_batch_names), saved.last_batch, expected.last_batch);
     same("rank_batches", named(detail::rank_batches_names), saved.rank_batches, expected.rank_batches);
     if (saved.samples && saved.position > *saved.samples) {
-        refuse("position", number(saved.position), "at most " + number(*saved.samples) + " is possible",
+        refuse("position", number(saved.position),
+               detail::Text{"at most "}.add(*saved.samples).add(" is possible").str(),
                "use a state that the library gave");
     }
     const bool is_border = saved.position == 0 || saved.position == saved.samples;
@@ -303,7 +318,8 @@ inline void check_state(const State& saved, const State& expected, Elastic elast
              "with");
     }
     if (saved.split == Split::contiguous && !is_border && (saved.ranks == 0 || saved.position % saved.ranks != 0)) {
-        refuse("position", number(saved.position), "only multiples of ranks, " + number(saved.ranks) + ", are possible",
+        refuse("position", number(saved.position),
+               detail::Text{"only multiples of ranks, "}.add(saved.ranks).add(", are possible").str(),
                "use a state that the library gave");
     }
 }

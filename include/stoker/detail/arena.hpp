@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
+#include <stoker/detail/fixed_array.hpp>
 #include <stoker/detail/text.hpp>
 #include <stoker/error.hpp>
 #include <stoker/tensor.hpp>
@@ -62,8 +62,8 @@ class ArenaLayout {
     static constexpr std::size_t alignment = 256;  // of every field: what cudaMalloc guarantees, and four cache lines
 
     /// @throws OptionError  a field has no shape or capacity, an extent of 0, or the sizes overflow.
-    ArenaLayout(std::span<const FieldSpec> specs, std::size_t rows) : rows_{rows} {
-        fields_ = std::make_unique<ArenaField[]>(specs.size());
+    ArenaLayout(std::span<const FieldSpec> specs, std::size_t rows) : rows_{rows}, fields_{specs.size()} {
+        std::size_t count = 0;
         for (const FieldSpec& spec : specs) {
             if (!spec.is_set || (spec.is_ragged && spec.capacity == 0)) {
                 throw OptionError{Text{"cannot lay out the batch: the source's layout() gives no "}
@@ -80,9 +80,9 @@ class ArenaLayout {
                                       .add(" are 0 or too large; every extent is 1 or more")
                                       .str()};
             }
-            fields_[count_++] = {spec, bytes, 0, 0};
+            fields_[count++] = {spec, bytes, 0, 0};
         }
-        for (ArenaField& field : list()) {
+        for (ArenaField& field : fields_) {
             if (field.spec.is_ragged) {
                 field.offsets_offset = place(sizeof(std::uint64_t), rows + 1, field);
             } else {
@@ -90,7 +90,7 @@ class ArenaLayout {
             }
         }
         fixed_bytes_ = end_;
-        for (ArenaField& field : list()) {
+        for (ArenaField& field : fields_) {
             if (field.spec.is_ragged) {
                 field.offset = place(field.unit_bytes, field.spec.capacity, field);
                 has_ragged_ = true;
@@ -98,7 +98,7 @@ class ArenaLayout {
         }
     }
 
-    [[nodiscard]] std::span<const ArenaField> fields() const noexcept { return {fields_.get(), count_}; }
+    [[nodiscard]] const FixedArray<ArenaField>& fields() const noexcept { return fields_; }
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
     /// Bytes of one arena, a multiple of the alignment.
     [[nodiscard]] std::size_t bytes() const noexcept { return align(end_); }
@@ -118,7 +118,6 @@ class ArenaLayout {
     [[nodiscard]] static std::size_t align(std::size_t offset) noexcept {
         return (offset + alignment - 1) / alignment * alignment;
     }
-    [[nodiscard]] std::span<ArenaField> list() noexcept { return {fields_.get(), count_}; }
     std::size_t place(std::size_t unit, std::size_t count, const ArenaField& field) {
         const std::size_t offset = align(end_);
         std::size_t bytes = 0;
@@ -136,8 +135,7 @@ class ArenaLayout {
     }
 
     std::size_t rows_;
-    std::unique_ptr<ArenaField[]> fields_;
-    std::size_t count_ = 0;
+    FixedArray<ArenaField> fields_;
     std::size_t end_ = 0;
     std::size_t fixed_bytes_ = 0;
     bool has_ragged_ = false;
@@ -156,15 +154,14 @@ class RaggedStore {
         values_ = values;
         capacity_ = capacity;
         item_bytes_ = item_bytes;
-        entries_ = std::make_unique<Entry[]>(rows);
-        rows_ = rows;
+        entries_ = FixedArray<Entry>{rows};
     }
 
     /// Forgets all rows; for a new batch.
     void clear() noexcept {
         bump_ = 0;
         packed_items_ = 0;
-        for (Entry& entry : list()) {
+        for (Entry& entry : entries_) {
             entry.forget();
         }
     }
@@ -183,8 +180,8 @@ class RaggedStore {
             entry.memory = values_ + bump_ * item_bytes_;
             bump_ += items;
         } else {
-            entry.own = std::make_unique_for_overwrite<std::byte[]>(items * item_bytes_);
-            entry.memory = entry.own.get();
+            entry.own = FixedArray<std::byte>{items * item_bytes_};
+            entry.memory = entry.own.data();
         }
         return entry.memory;
     }
@@ -203,10 +200,10 @@ class RaggedStore {
         }
         entries_[row].is_complete = true;
         std::size_t before = 0;
-        for (Entry& entry : list()) {
+        for (Entry& entry : entries_) {
             before += entry.is_complete ? entry.items : 0;
             if (entry.is_complete && before > capacity_) {
-                entry.own.reset();
+                entry.own = {};
             }
         }
     }
@@ -229,7 +226,7 @@ class RaggedStore {
 
     /// Moves the given rows to the front of the field, in that order, and writes their offsets. `scratch` holds the
     /// field's capacity; it may be empty when the rows already lie in that order.
-    void pack(std::span<const std::size_t> order, std::uint64_t* offsets, std::span<std::byte> scratch) {
+    void pack(std::span<const std::size_t> order, std::uint64_t* offsets, std::vector<std::byte>& scratch) {
         bool in_order = true;
         const std::byte* last = values_;
         std::size_t total = 0;
@@ -240,7 +237,7 @@ class RaggedStore {
             if (entry.items == 0) {
                 continue;
             }
-            in_order = in_order && entry.own == nullptr && entry.memory >= last;
+            in_order = in_order && entry.own.empty() && entry.memory >= last;
             last = entry.memory;
         }
         offsets[order.size()] = total;
@@ -258,7 +255,7 @@ class RaggedStore {
         for (std::size_t i = 0; i < order.size(); ++i) {
             entries_[i].next_items = entries_[order[i]].items;
         }
-        for (std::size_t i = 0; i < rows_; ++i) {
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
             const std::size_t items = i < order.size() ? entries_[i].next_items : 0;
             entries_[i].forget();
             entries_[i].items = items;
@@ -277,18 +274,17 @@ class RaggedStore {
         std::size_t items = 0;
         std::size_t next_items = 0;  // while packing
         std::byte* memory = nullptr;
-        std::unique_ptr<std::byte[]> own;  // where the arena had no room in one piece
+        FixedArray<std::byte> own;  // where the arena had no room in one piece
         bool is_complete = false;
 
         void forget() noexcept {
             items = 0;
             memory = nullptr;
-            own.reset();
+            own = {};
             is_complete = false;
         }
     };
 
-    [[nodiscard]] std::span<Entry> list() noexcept { return {entries_.get(), rows_}; }
     [[nodiscard]] std::string over(std::size_t items, std::size_t before, std::string_view name) const {
         return Text{"field "}
             .quote(name)
@@ -306,21 +302,19 @@ class RaggedStore {
     std::size_t capacity_ = 0;
     std::size_t item_bytes_ = 1;
     std::size_t packed_items_ = 0;
-    std::size_t rows_ = 0;
 
     // Whenever mutex_ is free: rows lie apart from each other, and in the arena only below bump_.
     std::mutex mutex_;
-    std::unique_ptr<Entry[]>
-        entries_;           // under mutex_ while the batch is being filled; after that the committing thread's
-    std::size_t bump_ = 0;  // as entries_; in items
+    FixedArray<Entry> entries_;  // under mutex_ while the batch is being filled; after that the committing thread's
+    std::size_t bump_ = 0;       // as entries_; in items
 };
 
 /// A slot's memory on the host with its bookkeeping. The memory itself belongs to whoever allocated it.
 class HostArena {
   public:
     HostArena(const ArenaLayout& layout, std::byte* base) : layout_{&layout}, base_{base} {
-        const std::span<const ArenaField> fields = layout.fields();
-        ragged_ = std::make_unique<RaggedStore[]>(layout.has_ragged() ? fields.size() : 0);
+        const FixedArray<ArenaField>& fields = layout.fields();
+        ragged_ = FixedArray<RaggedStore>{layout.has_ragged() ? fields.size() : 0};
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].spec.is_ragged) {
                 ragged_[i].bind(base + fields[i].offset, fields[i].spec.capacity, fields[i].unit_bytes, layout.rows());
@@ -368,14 +362,14 @@ class HostArena {
 
     /// Leaves the rows `order` (distinct), in that order, at the front of every field, and zeros
     /// in the rest of the fixed fields. `row_scratch` is any memory to reuse.
-    void arrange(std::span<const std::size_t> order, std::span<std::byte> ragged_scratch, std::string& row_scratch) {
+    void arrange(std::span<const std::size_t> order, std::vector<std::byte>& ragged_scratch, std::string& row_scratch) {
         bool moves_down = true;  // each row goes to its own place or to a lower one that is already free
         bool identity = true;
         for (std::size_t i = 0; i < order.size(); ++i) {
             moves_down = moves_down && order[i] >= i && (i == 0 || order[i] > order[i - 1]);
             identity = identity && order[i] == i;
         }
-        const std::span<const ArenaField> fields = layout_->fields();
+        const FixedArray<ArenaField>& fields = layout_->fields();
         for (std::size_t f = 0; f < fields.size(); ++f) {
             if (fields[f].spec.is_ragged) {
                 ragged_[f].pack(order, reinterpret_cast<std::uint64_t*>(base_ + fields[f].offsets_offset),
@@ -431,7 +425,7 @@ class HostArena {
   private:
     template <class Visit>
     void for_each_ragged(Visit visit) const {
-        const std::span<const ArenaField> fields = layout_->fields();
+        const FixedArray<ArenaField>& fields = layout_->fields();
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].spec.is_ragged) {
                 visit(i, ragged_[i]);
@@ -441,7 +435,7 @@ class HostArena {
 
     const ArenaLayout* layout_;
     std::byte* base_;
-    std::unique_ptr<RaggedStore[]> ragged_;
+    mutable FixedArray<RaggedStore> ragged_;  // the arena itself is fixed: its rows are what is written
 };
 
 }  // namespace detail

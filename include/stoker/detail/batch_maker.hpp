@@ -445,8 +445,15 @@ class BatchMaker {
             t.maker->bind(*t.batch, t.batch->memory, MemorySpace::host);
         };
         try {
-            BatchContext context{info.epoch_,    info.batch_, info.position_, options_.order.seed(), info.ids_, {},
-                                 worker.context, permute,     &target};
+            BatchContext context{info.epoch_,
+                                 info.batch_,
+                                 info.position_,
+                                 options_.order.seed(),
+                                 {info.ids_.data(), info.ids_.size()},
+                                 {},
+                                 worker.context,
+                                 permute,
+                                 &target};
             source_->finish(batch.record.view, context);
         } catch (...) {
             const std::size_t lost = info.ids_.size();

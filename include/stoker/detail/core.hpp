@@ -217,14 +217,15 @@ class Core {
             const bool all_out = ring_.leases == ring_.lease_limit;
             if (all_out && wait == Wait::forever) {
                 bool all_mine = true;
-                for (const auto& [holder, outlet] : holders_) {
-                    all_mine = all_mine && holder == me;
+                for (const Holder& holder : holders_) {
+                    all_mine = all_mine && holder.thread == me;
                 }
                 if (all_mine) {
                     account();
-                    throw LeaseError{
-                        Text{"cannot take another batch: this thread holds all "}.add(ring_.lease_limit).str() +
-                        " leases there are; give one back first, or raise the option `leases`"};
+                    throw LeaseError{Text{"cannot take another batch: this thread holds all "}
+                                         .add(ring_.lease_limit)
+                                         .add(" leases there are; give one back first, or raise the option `leases`")
+                                         .str()};
                 }
             }
             if (!all_out) {
@@ -502,8 +503,8 @@ class Core {
             host_[outlet].content->value.reset();
         }
         const std::lock_guard lock{mutex_};
-        for (auto& holder : holders_) {
-            if (holder.second == outlet) {
+        for (Holder& holder : holders_) {
+            if (holder.outlet == outlet) {
                 holder = holders_.back();
                 holders_.pop_back();
                 break;
@@ -1097,9 +1098,14 @@ class Core {
         lock.lock();
         is_turn_taken_ = false;
         if (error && !reposition_) {
-            fatal_ = nest<Error>(error, "cannot move the generator to position " + std::to_string(position) +
-                                            " of epoch " + std::to_string(epoch) + ": " + describe_exception(error) +
-                                            "; seek again, or make a new prefetcher");
+            fatal_ = nest<Error>(error, Text{"cannot move the generator to position "}
+                                            .add(position)
+                                            .add(" of epoch ")
+                                            .add(epoch)
+                                            .add(": ")
+                                            .add(describe_exception(error))
+                                            .add("; seek again, or make a new prefetcher")
+                                            .str());
             ready_.notify_all();
         }
         wake_worker();
@@ -1363,6 +1369,10 @@ class Core {
     struct EndedEpoch {
         std::uint64_t epoch, batches;
     };
+    struct Holder {  // who leases which outlet
+        std::thread::id thread;
+        std::size_t outlet;
+    };
 
     PrefetcherOptions options_;
     std::optional<ArenaLayout> arena_layout_;  // none for plain values
@@ -1391,7 +1401,7 @@ class Core {
     std::condition_variable work_;   // a slot may be free, a copy due, the turn free, the plan moved, or is_stopping_
     std::condition_variable ready_;  // a batch or an error may be due, a lease back, an epoch over, or is_stopping_
     RingState ring_;
-    std::vector<std::pair<std::thread::id, std::size_t>> holders_;  // who leases which outlet
+    std::vector<Holder> holders_;  // of the leases that are out
     std::size_t workers_waiting_ = 0, consumers_waiting_ = 0, full_waiting_ = 0;
     bool is_stopping_ = false;
     std::exception_ptr fatal_;  // nothing is begun before a seek

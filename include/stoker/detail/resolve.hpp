@@ -108,7 +108,7 @@ template <class B>
                    "it has to be 1 to 65536");
     checks.require(options.ranks >= 1, "ranks", number(options.ranks), "it has to be 1 or more");
     checks.require(options.rank < options.ranks || options.ranks == 0, "rank", number(options.rank),
-                   "it has to be less than ranks, which is " + number(options.ranks));
+                   Text{"it has to be less than ranks, which is "}.add(options.ranks).str());
     if (options.epochs) {
         checks.require(*options.epochs >= 1, "epochs", number(*options.epochs), "it has to be 1 or more, or unset");
     }
@@ -133,8 +133,8 @@ template <class B>
             checks.require(!subset->empty(), "the order's subset", "empty", "it has to name a sample");
             for (const std::uint64_t id : *subset) {
                 if (id >= size) {
-                    checks.require(false, "the order's subset", "a list with sample " + number(id),
-                                   "the source has only " + number(size));
+                    checks.require(false, "the order's subset", Text{"a list with sample "}.add(id).str(),
+                                   Text{"the source has only "}.add(size).str());
                     break;
                 }
             }
